@@ -16,6 +16,8 @@ from .errors import InputError, MissingExtraError
 from .terminal import printable_lines
 from .wording import as_flag, using_words
 
+# Copies of the keys of `reading.TASKS` and `conversion.TARGETS`, whose modules take long to import:
+# `--help` and wrong calls need no reader.
 TASK_NAMES = ('classification', 'detection', 'instance', 'segmentation', 'panoptic', 'depth')
 FORMAT_NAMES = ('coco', 'yolo', 'voc', 'folders', 'masks', 'csv')
 
@@ -32,7 +34,7 @@ def main(words: Sequence[str] | None = None) -> int:
         with using_words(as_flag):
             from . import folder_commands
 
-            getattr(folder_commands, args.command)(args)
+            getattr(folder_commands, args.command)(args)  # a function has the name of each command
     except (InputError, MissingExtraError) as error:
         if args.json:
             print(json.dumps(dict(error=str(error)), indent=1))
@@ -123,6 +125,7 @@ def _add(
 
 
 def _positive(text: str) -> float:
+    """The number of an option, which must be finite and above 0."""
     try:
         number = float(text)
     except ValueError:

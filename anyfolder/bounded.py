@@ -40,7 +40,7 @@ def json_in(text: str, source: object) -> Any:
 
     Args:
         text: the JSON.
-        source: where it is, for messages.
+        source: the file or place that has it, for messages.
 
     Raises:
         InputError: see :func:`read_json`.
@@ -93,7 +93,7 @@ def yaml_in(text: str, source: object, as_text: bool = False) -> Any:
 
     Args:
         text: the YAML.
-        source: where it is, for messages.
+        source: the file or place that has it, for messages.
         as_text: see :func:`read_yaml`.
 
     Raises:
@@ -114,8 +114,8 @@ def _check_yaml(text: str, source: object) -> None:
     """Check YAML against the limits; each alias counts as much as the value that it repeats."""
     check_limit(source, 'bytes of YAML', len(text))
     max_values, max_levels = limit('values of YAML'), limit('levels of YAML')
-    # The size of each anchored node. While a node is open, it is above the limit, so that an alias
-    # within the node is an error.
+    # The number of values of each anchored node. While a node is open, its number is above the
+    # limit, so that an alias to it from within is an error.
     sizes: dict[str | None, int] = {}
     opened: list[tuple[str | None, int]] = []  # anchors of open nodes, and the total before each
     total = 0

@@ -19,7 +19,7 @@ except ImportError:  # on Windows
     fcntl = None
 
 ADDRESS = re.compile(r'\w[\w+]+:/')  # a single letter is a drive in Windows
-PROBE_BYTES = bytes(1 << 20)  # written to see if a disk is full
+PROBE_BYTES = bytes(1 << 20)  # written to find out whether a disk is full
 
 
 @contextmanager
@@ -106,6 +106,7 @@ def new_folder(target: str | Path, durable: bool = True) -> Iterator[Path]:
     target = Path(target).absolute()
     temporary = target.with_name(f'.{target.name[:100]}.{uuid4().hex[:8]}')
     try:
+        # A file of this name is only written after an error, to see whether the disk is full.
         with _explain_disk_errors(target, temporary / 'full'):
             temporary.mkdir(parents=True)
             yield temporary

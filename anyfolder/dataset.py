@@ -175,7 +175,7 @@ def _instance(obj: Object) -> Instance:
 
 
 def as_dataset(task: str, source: Path, listing: Listing, scale: float) -> Dataset:
-    """Build the dataset of a listing; ``scale`` is the scale of depth maps."""
+    """Build the dataset of a listing, see :class:`Dataset` for the other arguments."""
 
     def as_image(record: ImageRecord) -> Image:
         objects = []

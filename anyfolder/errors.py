@@ -1,4 +1,4 @@
-"""Errors for wrong input and for missing packages, each in one sentence."""
+"""Errors for wrong input and for missing packages, each with a message of one sentence."""
 
 import copy
 import errno
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 
 class InputError(ValueError):
-    """Wrong input. The message is one sentence that names the field and the remedy.
+    """Wrong input. The message is one sentence that names what is wrong and the remedy.
 
     The commands print only this sentence.
 
     Attributes:
-        option: the wrong option, if the folder itself is not at fault.
+        option: the name of the wrong option; empty if the input itself is at fault.
     """
 
     def __init__(self, message: object = '', option: str = '') -> None:
@@ -39,9 +39,10 @@ class MissingExtraError(ImportError):
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Prefix the message of an ``InputError`` with a path, unless it already has the path.
+    """Prefix the message of an ``InputError`` with a path, unless it already names the path.
 
-    Its class and its attributes are kept. Code deeper down does not know the path.
+    Code that is called within the block need not know the path. The class and the attributes of the
+    error are kept.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Facts about a data set, as plain values and as a table for the terminal."""
+"""Summarize a data set: as plain values, for JSON, and as a table for the terminal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,13 @@ from .terminal import aligned, printable
 
 
 def facts_of(listing: Listing) -> dict[str, Any]:
-    """All facts about a data set, as plain values."""
+    """The summary of a data set, as plain values for JSON.
+
+    Returns:
+        ``form``: the name of the folder's format; ``folder``: its path; ``classes``: their names;
+        ``parts``: for each split that has images, the number of images, of objects if the data has
+        any, and by class; ``sizes``: see :func:`_sizes`; ``findings``: see :func:`problems_of`.
+    """
     parts, has_objects = {}, any(record.instances for record in listing.train)
     for split, part in listing.parts.items():
         if not part:
@@ -40,7 +46,10 @@ def problems_of(findings: Findings) -> list[dict[str, Any]]:
 
 
 def _sizes(listing: Listing) -> dict[str, list[int]]:
-    """The smallest, the median and the largest size; empty if not all are known."""
+    """The smallest, the median and the largest [width, height]; empty if not all are known.
+
+    The smallest and the largest are compared by area; the median is that of each side.
+    """
     sizes = [record.size for part in listing.parts.values() for record in part]
     if (0, 0) in sizes:  # only a sample of headers was read
         return {}
@@ -53,7 +62,7 @@ def _sizes(listing: Listing) -> dict[str, list[int]]:
 
 
 def as_text(facts: Mapping[str, Any]) -> str:
-    """A table with a row per split, the sizes, and a line for each kind of finding."""
+    """The summary in lines: a table with a row per split, the sizes, and each kind of finding."""
     rows = [['', 'images', 'objects', 'classes', 'smallest class', 'largest class']]
     for split, part in facts['parts'].items():
         ranked = sorted(part['by_class'].items(), key=lambda pair: pair[1])

@@ -1,4 +1,7 @@
-"""The commands of ``anyfolder``. Each prints lines, or JSON for programs."""
+"""The commands of ``anyfolder``, each a function of its name. They print lines, or JSON.
+
+They are not in ``__main__`` because their imports take long.
+"""
 
 import json
 from argparse import Namespace
@@ -8,7 +11,7 @@ from typing import Any
 from .complete import replacing
 from .dataset import Dataset
 from .facts import as_text, facts_of
-from .pictures.label_sheet import draw_sheet, encoded
+from .pictures.label_sheet import draw_sheet, encode_png
 from .reading import read
 from .terminal import printable
 from .writers.conversion import plan_conversion
@@ -34,7 +37,7 @@ def show(args: Namespace) -> None:
     data = _read(args)
     out = Path(args.out or f'{Path(args.folder).absolute().name}_labels.png')
     check_no_source(data, out)
-    picture = encoded(draw_sheet(data))
+    picture = encode_png(draw_sheet(data))
     with replacing(out) as path:
         path.write_bytes(picture)
     if args.json:
@@ -73,7 +76,7 @@ def _print(args: Namespace, folder: str, data: Dataset, **entries: Any) -> None:
 
 
 def _json_content(data: Dataset, facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts under the names of :class:`anyfolder.Dataset`."""
+    """The summary of :func:`~.facts.facts_of`, under the names of :class:`anyfolder.Dataset`."""
     return dict(
         task=data.task,
         format=facts['form'],

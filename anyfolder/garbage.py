@@ -1,4 +1,7 @@
-"""Pause Python's garbage collector, which slows down code that creates many lasting objects."""
+"""Pause Python's garbage collector, which slows down code that creates many lasting objects.
+
+It searches these objects again and again for cycles, although there are none.
+"""
 
 import gc
 from collections.abc import Iterator

@@ -32,7 +32,7 @@ LIMITS = {
     'elements of XML': 1_000_000,
     'levels of XML': 100,
     'classes': 1_000_000,
-    'places of a part': 1_000,
+    'paths of a split': 1_000,
     'levels of folders': 100,
     'times the bytes of its file, unpacked': 20,
     'bytes of an image': 1 << 30,
@@ -82,7 +82,7 @@ def exceeded(
     source: object, what: str, more: str = '', limits: Mapping[str, int] = LIMITS
 ) -> LimitError:
     """The error for a file that exceeds the limit, see :func:`check_limit`."""
-    return LimitError(f'{str(source)!r} {_sentence(what, more, limits)}.')
+    return LimitError(f'{str(source)!r} {_predicate(what, more, limits)}.')
 
 
 def describe_excess(what: str, amount: float) -> str:
@@ -92,12 +92,13 @@ def describe_excess(what: str, amount: float) -> str:
         what, amount: see :func:`check_limit`.
 
     Returns:
-        The sentence without its subject and its full stop.
+        A sentence without its subject and its period: ``has more than 64 scans of a JPEG, ...``.
     """
-    return _sentence(what) if amount > limit(what) else ''
+    return _predicate(what) if amount > limit(what) else ''
 
 
-def _sentence(what: str, more: str = '', limits: Mapping[str, int] = LIMITS) -> str:
+def _predicate(what: str, more: str = '', limits: Mapping[str, int] = LIMITS) -> str:
+    """The sentence about an exceeded limit, without its subject and its period."""
     return (
         f'has more than {limit(what, limits):,} {what}{more}, the limit for untrusted files; if '
         f'that is correct, set {VARIABLE}={10 * _factor():g} in the environment for tenfold limits'
@@ -114,7 +115,7 @@ def limit(what: str, limits: Mapping[str, int] = LIMITS) -> int:
 
 
 def _factor() -> float:
-    """The factor for all limits in the environment."""
+    """The factor for all limits, from the environment."""
     text = os.environ.get(VARIABLE) or '1'
     try:
         factor = float(text)

@@ -1,4 +1,4 @@
-"""Read a folder for a task, or infer its task."""
+"""Read a folder for a task, or infer its task: :func:`anyfolder.read`."""
 
 from collections.abc import Callable
 from functools import partial
@@ -25,7 +25,7 @@ from .wording import option
 
 
 class Options(NamedTuple):
-    """The options for reading a folder, see :func:`read`."""
+    """The options for reading a folder, see :func:`read`; ``source`` is the folder as given."""
 
     skip_invalid: bool
     depth_scale: float | None
@@ -33,7 +33,7 @@ class Options(NamedTuple):
     source: Path
 
 
-Reading = tuple[Listing, DepthRange | None]  # the second only for depth maps
+Reading = tuple[Listing, DepthRange | None]  # the range is None for tasks other than depth
 
 
 def _read_boxes(tree: Tree, options: Options, with_masks: bool = False) -> Reading:
@@ -128,7 +128,7 @@ def _infer_task(tree: Tree, options: Options) -> tuple[str, Reading]:
 
 
 def _read_as(task: str, tree: Tree, options: Options) -> Reading:
-    """Read a folder for a task by its files, see :func:`~.layouts.answers.answering`."""
+    """Read a folder without a layout; an error on an ambiguous folder proposes a layout."""
     with answering(options.source, task):
         return TASKS[task](tree, options)
 

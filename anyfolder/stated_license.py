@@ -1,4 +1,4 @@
-"""The license of a data set, if its folder states one."""
+"""Find the license of a data set, if its folder states one."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from .text import read_text
 
 MAX_NAME_LETTERS = 80  # in the name of a license
 HEAD_BYTES = 1 << 16  # first bytes of an annotation file, where COCO lists its licenses
-MAX_ANNOTATION_FILES = 8  # in a folder
+MAX_ANNOTATION_FILES = 8  # files in a folder that are searched for a license
 LICENSES = ('LICENSE', 'LICENSE.txt', 'LICENSE.md')
 READMES = ('README.dataset.txt', 'README.roboflow.txt', 'README.md')
 CONFIGS = ('data.yaml', 'dataset.yaml')
@@ -68,12 +68,13 @@ def _in_config(path: Path) -> str:
 
 
 def _in_readme(path: Path) -> str:
+    """The license in a line of a README such as ``License: CC BY 4.0``."""
     match = re.search(r'(?mi)^\s*license:[ \t]*(\S.*)$', _text(path))
     return match[1] if match else ''
 
 
 def _in_coco(path: Path) -> str:
-    """The only license at the beginning of a COCO file."""
+    """The license at the beginning of a COCO file; empty if there are several."""
     with open(path, 'rb') as file:
         head = file.read(HEAD_BYTES).decode(errors='replace')
     licenses = re.search(r'"licenses"\s*:\s*\[([^\]]*)\]', head)

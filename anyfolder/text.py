@@ -1,4 +1,4 @@
-"""Text files in any common encoding."""
+"""Read text files in any common encoding."""
 
 import re
 from contextlib import suppress
@@ -13,15 +13,16 @@ from .terminal import printable
 ENCODINGS = {b'\xff\xfe': 'utf-16', b'\xfe\xff': 'utf-16', b'\xef\xbb\xbf': 'utf-8-sig'}
 # Other encodings, shown if that of a text is unknown: Chinese, Japanese, Korean, Russian, and
 # Central and Western European languages.
-OTHERS = ('gb18030', 'big5', 'cp932', 'cp949', 'cp1251', 'cp1250', 'cp1252')
+OTHER_ENCODINGS = ('gb18030', 'big5', 'cp932', 'cp949', 'cp1251', 'cp1250', 'cp1252')
 # An accented Western European letter between ASCII letters, or two within a word. Letters of other
 # scripts take two such bytes, and their words have no ASCII letters.
 ACCENT = re.compile(
     rb'(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[a-z])'
 )
 THREE_BYTES = '\u0800'  # the first character with three bytes in UTF-8
-# Files whose encoding was guessed: the guess, and a line of each. Filled by read_text.
-GUESSED: dict[str, tuple[str, str]] = {}
+# The files whose encoding was guessed: WESTERN or CONTRARY, and a line of the file. Filled by
+# `read_text`; the reader of a folder reports those in it.
+GUESSED_ENCODINGS: dict[str, tuple[str, str]] = {}
 WESTERN = 'files that are not UTF-8, read as Windows-1252; save those with wrong letters as UTF-8'
 CONTRARY = 'files in UTF-8 that declare another encoding, read as UTF-8'
 
@@ -29,8 +30,9 @@ CONTRARY = 'files in UTF-8 that declare another encoding, read as UTF-8'
 def read_text(path: str | Path, declared_encoding: str = '', kind: str = 'text') -> str:
     """A file's text without a byte order mark.
 
-    Text that is neither UTF-8 nor has a mark is read as Windows-1252 if that is likely. The file is
-    added to :data:`GUESSED` then, to be reported, and so is UTF-8 that declares another encoding.
+    Text that is neither UTF-8 nor has a mark is read as Windows-1252 if that is likely. Such a file
+    is added to :data:`GUESSED_ENCODINGS`, to be reported; so is UTF-8 that declares another
+    encoding.
 
     Args:
         path: the file.
@@ -42,18 +44,20 @@ def read_text(path: str | Path, declared_encoding: str = '', kind: str = 'text')
         InputError: if the file is too large, or if its encoding is unknown.
     """
     content = read_within(path, f'bytes of {kind}')
-    GUESSED.pop(str(path), None)
+    GUESSED_ENCODINGS.pop(str(path), None)
     marked = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), '')
     text, declared_text = _decode(content, marked or 'utf-8'), _decode(content, declared_encoding)
     if declared_text is not None:
         in_two_bytes = len(declared_text) < len(content)
+        # Chinese and Japanese letters have three bytes in UTF-8. Text that is also valid UTF-8 and
+        # has none of these is more likely in the two-byte encoding that the file declares.
         if text is None or (in_two_bytes and max(text) < THREE_BYTES):
             return declared_text
     what = CONTRARY if declared_text not in (None, text) else ''
     if text is None:
         text, what = decode_unknown(content, str(path), 'save it as UTF-8'), WESTERN
     if what:
-        GUESSED[str(path)] = what, _first_non_ascii_line(text)
+        GUESSED_ENCODINGS[str(path)] = what, _first_non_ascii_line(text)
     return text
 
 
@@ -63,7 +67,7 @@ def _first_non_ascii_line(text: str) -> str:
 
 
 def _decode(content: bytes, encoding: str) -> str | None:
-    """Text decoded from an encoding; None if the content has another one, or if it is unknown."""
+    """Text in an encoding; None if the content is invalid in it, or if Python does not know it."""
     with suppress(UnicodeDecodeError, LookupError):
         if '\0' not in (text := content.decode(encoding)):  # otherwise UTF-16 without a mark
             return text
@@ -80,7 +84,7 @@ def decode_unknown(content: bytes, name: str, remedy: str) -> str:
         return content.decode('cp1252')
     readings = []
     if line := next((line for line in content.splitlines() if not line.isascii()), b''):
-        for encoding in OTHERS:
+        for encoding in OTHER_ENCODINGS:
             with suppress(UnicodeDecodeError):
                 text = line.decode(encoding)
                 start = next(i for i, letter in enumerate(text) if not letter.isascii())

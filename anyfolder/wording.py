@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-Words = Callable[[str, Any], str]  # (name of an option, its value or None) -> text
+Words = Callable[[str, Any], str]  # returns the text for the name and the value of an option
 
 
 def counted(number: int, thing: str) -> str:
@@ -19,7 +19,8 @@ def counted(number: int, thing: str) -> str:
     return f'{number} {thing}{"es" if thing.endswith("s") else "s"}'
 
 
-# Clauses with a value that is not an option here, but can be one in a calling program.
+# Names that are no option of `anyfolder.read`, but can be one of a calling program; here they
+# become a clause with the value.
 CLAUSES = {'window': 'best seen with black and white at {}'}
 
 
@@ -42,7 +43,12 @@ _words: ContextVar[Words] = ContextVar('words', default=as_argument)
 
 
 def option(name: str, value: Any = None) -> str:
-    """An option, maybe with a value, in the words of the calling program."""
+    """An option, maybe with a value, in the words of the calling program.
+
+    Args:
+        name: a parameter of :func:`anyfolder.read`, or a key of :data:`CLAUSES`.
+        value: its value, or None to name only the option.
+    """
     return _words.get()(name, value)
 
 

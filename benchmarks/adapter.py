@@ -1,13 +1,13 @@
-"""The cost of a feature pyramid: ViT-Adapter, ViTDet and a plain ViT with SimpleFPN, in one run.
+r"""Compare the cost of feature pyramids: ViT-Adapter, ViTDet and a plain ViT with SimpleFPN.
 
     python benchmarks adapter [--arch B/16] [--img-size 1024] [--rounds 3] [--threads 2] \
         [--only adapter ...]
 
-Every model returns maps of 256 channels at strides 4 to 64. The adapters are followed by
-MMDetection's FPN. For each the run prints parameters, operations, the peak of memory and the median
-time, both of a forward without gradients and of a forward and backward. Memory and operations are
-the same in every run; times need a quiet machine. ``--rounds 0`` leaves the times out. About 25
-minutes on two quiet cores, half of it for the memory.
+Every model returns feature maps of 256 channels at strides 4 to 64. The adapters are followed by
+MMDetection's FPN. For each the run prints the number of parameters and the FLOPs of a forward. Peak
+memory and median time are of a forward without gradients, and of "training", a forward and
+backward. Memory and FLOPs are the same in every run; times need a quiet machine. ``--rounds 0``
+leaves the times out. About 25 minutes on two quiet cores, half of it for the memory.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS
 from torch import nn
 
-import vit_plugin.detection  # noqa: F401  before MMDetection
+import vit_plugin.detection  # noqa: F401  must be imported before MMDetection
 from benchmarks.measuring.calls import count_flops, interleaved, peak_memory
 from vit_plugin.arch import parse_arch
 from vit_plugin.files.untrusted_text import markdown_table
@@ -39,7 +39,7 @@ COLUMNS = (
 
 
 def configs(arch: Any, size: int, attention: dict | None = None) -> dict[str, tuple[dict, dict]]:
-    """The backbone and neck of every row."""
+    """The configs of the backbone and neck of every row. ``attention`` is the adapter's."""
     sizes = parse_arch(arch)
     # The last block of each quarter, as in ViTDet.
     global_blocks = tuple(range(sizes.num_layers // 4 - 1, sizes.num_layers, sizes.num_layers // 4))
@@ -71,7 +71,7 @@ def build(backbone: dict, neck: dict) -> nn.Module:
     return revert_sync_batchnorm(nn.Sequential(MODELS.build(backbone), MODELS.build(neck)))
 
 
-def calls(model: nn.Module, images: torch.Tensor) -> dict[str, Callable[[], None]]:
+def timed_calls(model: nn.Module, images: torch.Tensor) -> dict[str, Callable[[], None]]:
     """A forward in eval mode without gradients, and a forward and backward in training mode."""
 
     def forward() -> None:
@@ -95,7 +95,16 @@ def measure(
     say: Callable[[str], None] = print,
     **options: Any,
 ) -> dict[str, dict[str, float]]:
-    """The figures of every row, by :data:`COLUMNS`."""
+    """Map the name of each row to its figures by column, without times if ``rounds`` is 0.
+
+    Args:
+        arch: as `VisionTransformer` takes it.
+        size: the side of the image in pixels.
+        rounds: timings of each call.
+        only: names of rows; by default all.
+        say: gets a line for each row before the timings.
+        options: of :func:`configs`.
+    """
     torch.manual_seed(0)
     images, device = torch.randn(1, 3, size, size), torch.device('cpu')
     timed, rows = {}, {}
@@ -103,17 +112,17 @@ def measure(
         if only and name not in only:
             continue
         model = build(*parts)
-        steps = calls(model, images)
+        calls = timed_calls(model, images)
         row = {
             'M parameters': sum(parameter.numel() for parameter in model.parameters()) / 1e6,
-            'forward GFLOP': count_flops(steps['forward']) / 1e9,
+            'forward GFLOP': count_flops(calls['forward']) / 1e9,
         }
-        for mode, step in steps.items():
-            row[f'{mode} MiB'] = peak_memory(step, device) / 2**20
+        for mode, call in calls.items():
+            row[f'{mode} MiB'] = peak_memory(call, device) / 2**20
         say(f'{name:<22}' + ''.join(f'  {key} {value:.1f}' for key, value in row.items()))
         rows[name] = row
-        if rounds:  # all models stay in memory, to be timed in turns
-            timed |= {(name, mode): step for mode, step in steps.items()}
+        if rounds:  # all models stay in memory, since their timings are interleaved
+            timed |= {(name, mode): call for mode, call in calls.items()}
     if rounds:
         for (name, mode), times in interleaved(timed, rounds).items():
             rows[name][f'{mode} s'] = statistics.median(times)
@@ -139,9 +148,7 @@ def main() -> None:
     )
     parser.add_argument('--arch', default='B/16')
     parser.add_argument('--img-size', type=int, default=1024, help='side of the image in pixels')
-    parser.add_argument(
-        '--rounds', type=int, default=3, help='turns of each measurement of time; 0 for none'
-    )
+    parser.add_argument('--rounds', type=int, default=3, help='timings of each call; 0 for none')
     parser.add_argument('--threads', type=int, default=torch.get_num_threads())
     parser.add_argument('--only', nargs='+', default=(), help='names of rows')
     args = parser.parse_args()

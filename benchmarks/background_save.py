@@ -1,12 +1,12 @@
-"""How long a save stops training, and how much memory of the host it takes: ViT-B/16 with AdamW,
-1.03 GB of state.
+"""Measure how long a save stops training, and how much host memory it takes.
 
     python benchmarks background_save [--rounds 5] [--arch B/16]
 
-In each round the same state is saved by MMEngine's own method, by ours in a file, in a folder, and
-in a folder in the background, while four steps of training follow. Each background
-checkpoint is compared with a copy that was taken before it. It takes three minutes, and wants a
-quiet machine with 6 GB of free memory.
+The state of ViT-B/16 with AdamW has 1.03 GB. Each round saves it by MMEngine's own method and by
+ours: in a file, in a folder, and in a folder in the background, during which the next four steps
+are trained. Each background checkpoint is compared with a copy of the state that was taken before
+it. It takes three minutes, and needs a quiet machine with 6 GB of free memory. The exit status is 1
+if a limit is exceeded or a background checkpoint differs.
 """
 
 import argparse
@@ -31,25 +31,27 @@ from vit_plugin.engine.checkpoints.state import capture_state, on_cpu, split_sta
 from vit_plugin.weights.reading.folders import check_complete, read_folder
 from vit_plugin.weights.reading.plain import split_tensors
 
-FIRST, EVERY = 2, 5  # step of the first round, and steps from one round to the next
-# Allowed: paused training relative to a plain save in a folder, and memory relative to the state.
+FIRST_STEP, STEPS_PER_ROUND = 2, 5  # the rounds of saves
+# Limits of the background save: its pause relative to that of a plain save in a folder, and its
+# memory relative to the state.
 MAX_PAUSE, MAX_MEMORY = 0.05, 1.1
 
 
 def peak_memory() -> int:
     """The peak memory of this process since :func:`forget_peak`, in bytes."""
-    return _status('VmHWM')
+    return _memory('VmHWM')
 
 
 def forget_peak() -> int:
     """Reset the peak. Returns the current memory in bytes."""
     # Free memory that is still resident would hide what a save allocates.
     ctypes.CDLL(None).malloc_trim(0)
-    Path('/proc/self/clear_refs').write_text('5')
-    return _status('VmRSS')
+    Path('/proc/self/clear_refs').write_text('5')  # 5 resets VmHWM
+    return _memory('VmRSS')
 
 
-def _status(name: str) -> int:
+def _memory(name: str) -> int:
+    """The entry of this name in the process's status, in bytes."""
     line = next(
         line for line in Path('/proc/self/status').read_text().splitlines() if line.startswith(name)
     )
@@ -57,7 +59,7 @@ def _status(name: str) -> int:
 
 
 @dataclass
-class Measured:
+class SaveCost:
     """The cost of a kind of save: seconds of paused training, and bytes of additional memory."""
 
     seconds: list[float] = field(default_factory=list)
@@ -79,21 +81,22 @@ class SavesInRounds(Hook):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.measured = {name: Measured() for name in ('theirs', 'file', 'folder', 'background')}
-        self.bytes, self.snapshot, self.exact = 0, {}, 0
+        self.measured = {name: SaveCost() for name in ('MMEngine', 'file', 'folder', 'background')}
+        self.bytes, self.snapshot = 0, {}  # the tensors at the last background save, and their size
+        self.num_exact = 0  # background checkpoints that equal their snapshot
 
     def after_train_iter(
         self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
         step = runner.iter + 1
-        if step < FIRST or (step - FIRST) % EVERY:
+        if step < FIRST_STEP or (step - FIRST_STEP) % STEPS_PER_ROUND:
             return
-        self.compare(runner)
+        self.check_background(runner)
         out, position = str(self.folder), dict(epoch=0, iter=step)
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
-            self.measured['theirs'].add(
-                lambda: PlainRunner.save_checkpoint(runner, out, 'theirs.pth', meta=position)
+            self.measured['MMEngine'].add(
+                lambda: PlainRunner.save_checkpoint(runner, out, 'mmengine.pth', meta=position)
             )
         self.measured['file'].add(
             lambda: runner.save_checkpoint(out, 'file.pth', meta=dict(position))
@@ -110,10 +113,10 @@ class SavesInRounds(Hook):
             lambda: runner.saver.save(
                 out, 'background', meta=dict(position), folder=True, background=True
             ),
-            runner.saver.wait if not self.exact else lambda: None,
+            runner.saver.wait if not self.num_exact else lambda: None,
         )
 
-    def compare(self, runner: Any) -> None:
+    def check_background(self, runner: Any) -> None:
         """Assert that the last background checkpoint has the state at the time of its save."""
         if self.snapshot:
             runner.saver.finish()
@@ -124,11 +127,11 @@ class SavesInRounds(Hook):
                 for name, tensor in self.snapshot.items()
                 if not name.startswith('message_hub') and not torch.equal(tensor, saved[name])
             ]
-            assert not wrong, f'these are not of the moment of the save: {wrong[:5]}'
-            self.exact, self.snapshot = self.exact + 1, {}
+            assert not wrong, f'these differ from the state at the save: {wrong[:5]}'
+            self.num_exact, self.snapshot = self.num_exact + 1, {}
 
     def after_train(self, runner: Any) -> None:
-        self.compare(runner)
+        self.check_background(runner)
 
 
 def measure(folder: Path, rounds: int, arch: Any) -> SavesInRounds:
@@ -138,7 +141,7 @@ def measure(folder: Path, rounds: int, arch: Any) -> SavesInRounds:
         tiny_cfg(
             folder,
             'iter',
-            train_cfg=dict(by_epoch=False, max_iters=FIRST + EVERY * rounds - 1),
+            train_cfg=dict(by_epoch=False, max_iters=FIRST_STEP + STEPS_PER_ROUND * rounds - 1),
             val_dataloader=None,
             val_cfg=None,
             val_evaluator=None,
@@ -171,6 +174,7 @@ def main() -> None:
     torch.set_num_threads(2)
     with tempfile.TemporaryDirectory() as folder:
         saving = measure(Path(folder), args.rounds, args.arch)
+    # The first round warms up; with a single round there is no other.
     seconds = {
         name: statistics.median(cost.seconds[1:] or cost.seconds)
         for name, cost in saving.measured.items()
@@ -179,14 +183,16 @@ def main() -> None:
     for name, stopped in seconds.items():
         print(f'{name:10} stops training {stopped:6.3f} s, takes {memory[name]:4.2f} x the state')
     share = seconds['background'] / seconds['folder']
-    of_theirs = seconds['background'] / seconds['theirs']
+    share_of_mmengine = seconds['background'] / seconds['MMEngine']
     print(
         f'{args.arch}, {saving.bytes / 1e9:.2f} GB, {args.rounds} rounds: in the background a save '
-        f'stops training for {share:.1%} of a plain save in a folder and {of_theirs:.1%} of '
-        f"MMEngine's; {saving.exact} of {args.rounds} snapshots bit-exact; at most "
+        f'stops training for {share:.1%} of a plain save in a folder and {share_of_mmengine:.1%} '
+        f"of MMEngine's; {saving.num_exact} of {args.rounds} snapshots bit-exact; at most "
         f'{memory["background"]:.2f} x the state in memory'
     )
-    sys.exit(share > MAX_PAUSE or memory['background'] > MAX_MEMORY or saving.exact < args.rounds)
+    sys.exit(
+        share > MAX_PAUSE or memory['background'] > MAX_MEMORY or saving.num_exact < args.rounds
+    )
 
 
 if __name__ == '__main__':

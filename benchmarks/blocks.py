@@ -1,18 +1,18 @@
-"""Blocks 0, 2 and 4 after a CNN, and a pure ViT, in equal minutes: where do the blocks pay?
+"""Find where transformer blocks pay: 0, 2 or 4 of them after a CNN, and a pure ViT, in equal time.
 
     python benchmarks blocks [--minutes 5] [--seeds 3] [--task NAME ...] [--only NAME ...]
 
-An image of 32 x 32 has scans of scikit-learn's digits in separate cells of 8 x 8, on noise. The
+Images of 32 x 32 show scanned digits of scikit-learn in separate cells of 8 x 8, on noise. The
 three tasks differ in what the answer needs:
 
-count: the number of fours among six scans, 0 to 4. Each part of the image contributes
-independently. same: whether two scans show the same digit. No single part of the image can tell.
-odd: the digit that occurs once among three scans, two of which show the same digit.
+- count: the number of fours among six scans, 0 to 4. Each scan contributes independently.
+- same: whether two scans show the same digit. It takes both scans to tell.
+- odd: the digit that occurs once among three scans, two of which show the same digit.
 
-The CNN and the width are those of the CIFAR-10 recipe at half the channels, without the whitened
-root, and the optimizer is that of the recipe. Time is that of the process, in one thread, and the
-learning rate follows it. Images are made anew for each step from 1,297 scans, and the 2,000 for
-validation from the 500 others.
+The CNN has half the channels of the CIFAR-10 recipe's and no whitened root (first convolution), and
+the optimizer is the recipe's. Time is the CPU time of one thread, and the learning rate is a
+function of the elapsed time. Images are composed anew for each step from 1,297 scans, and the 2,000
+for validation from the 500 others.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def models() -> dict[str, dict]:
 
 
 class Scans:
-    """Images of a task, from scans that the other split does not contain."""
+    """Draws images of a task. Training and validation have no scan in common."""
 
     def __init__(self, task: str, validation: bool) -> None:
         scans, digits = load_digits(return_X_y=True)
@@ -74,41 +74,44 @@ class Scans:
         chosen = order[-500:] if validation else order[:-500]
         scans = 255 / 16 * scans[chosen].reshape(-1, CELL, CELL)
         self.by_digit = [scans[digits[chosen] == digit] for digit in range(10)]
-        self.draw = getattr(self, task)
+        self.draw = getattr(self, task)  # the method with the name of the task
 
-    def count(self, random: np.random.Generator) -> tuple[list[int], int]:
-        fours = int(random.integers(CLASSES['count']))
-        others = random.choice([digit for digit in range(10) if digit != 4], 6 - fours)
+    def count(self, rng: np.random.Generator) -> tuple[list[int], int]:
+        """The digits of an image, and its class."""
+        fours = int(rng.integers(CLASSES['count']))
+        others = rng.choice([digit for digit in range(10) if digit != 4], 6 - fours)
         return [4] * fours + others.tolist(), fours
 
-    def same(self, random: np.random.Generator) -> tuple[list[int], int]:
-        first, second = random.choice(10, 2, replace=False).tolist()
-        answer = int(random.integers(2))
+    def same(self, rng: np.random.Generator) -> tuple[list[int], int]:
+        """The digits of an image, and its class."""
+        first, second = rng.choice(10, 2, replace=False).tolist()
+        answer = int(rng.integers(2))
         return [first, first if answer else second], answer
 
-    def odd(self, random: np.random.Generator) -> tuple[list[int], int]:
-        first, second = random.choice(10, 2, replace=False).tolist()
+    def odd(self, rng: np.random.Generator) -> tuple[list[int], int]:
+        """The digits of an image, and its class."""
+        first, second = rng.choice(10, 2, replace=False).tolist()
         return [first, first, second], second
 
-    def image(self, random: np.random.Generator) -> tuple[np.ndarray, int]:
+    def image(self, rng: np.random.Generator) -> tuple[np.ndarray, int]:
         """An image (SIZE, SIZE) of 0 to 255, and its class."""
-        digits, label = self.draw(random)
-        image = random.uniform(0, 128, (SIZE, SIZE))
-        cells = random.choice((SIZE // CELL) ** 2, len(digits), replace=False)
+        digits, label = self.draw(rng)
+        image = rng.uniform(0, 128, (SIZE, SIZE))
+        cells = rng.choice((SIZE // CELL) ** 2, len(digits), replace=False)
         for digit, cell in zip(digits, cells, strict=True):
             y, x = (CELL * int(index) for index in divmod(cell, SIZE // CELL))
-            image[y : y + CELL, x : x + CELL] = random.choice(self.by_digit[digit])
+            image[y : y + CELL, x : x + CELL] = rng.choice(self.by_digit[digit])
         return image, label
 
-    def batch(self, random: np.random.Generator, number: int) -> tuple[Tensor, Tensor]:
+    def batch(self, rng: np.random.Generator, number: int) -> tuple[Tensor, Tensor]:
         """Images (number, 3, SIZE, SIZE), and their classes (number,)."""
-        images, labels = zip(*(self.image(random) for _ in range(number)), strict=True)
+        images, labels = zip(*(self.image(rng) for _ in range(number)), strict=True)
         gray = torch.from_numpy(np.stack(images)).float() / 127.5 - 1
         return gray[:, None].expand(-1, 3, -1, -1).contiguous(), torch.tensor(labels)
 
 
 class Training:
-    """A classifier that learns a task, and the process time used so far."""
+    """A classifier that learns a task, and the CPU seconds of its steps so far."""
 
     def __init__(self, backbone: dict, task: str, seed: int) -> None:
         torch.manual_seed(seed)
@@ -131,33 +134,33 @@ class Training:
 
     @torch.no_grad()
     def top1(self, images: Tensor, labels: Tensor) -> float:
-        """The top-1 accuracy in per cent."""
+        """The top-1 accuracy in percent."""
         predicted = torch.cat([self.model.eval()(part).argmax(1) for part in images.split(500)])
         return 100 * (predicted == labels).double().mean().item()
 
 
 def train(task: str, backbones: dict[str, dict], seconds: float, seed: int) -> dict[str, Training]:
-    """Train them all, each for this time of the process.
+    """Train all of them, each for this many CPU seconds.
 
     The next step always belongs to the model with the least time so far, so that other work on the
     machine slows all of them equally.
     """
     scans = Scans(task, validation=False)
     trainings = {name: Training(backbone, task, seed) for name, backbone in backbones.items()}
-    randoms = {name: np.random.default_rng(seed) for name in backbones}
+    rngs = {name: np.random.default_rng(seed) for name in backbones}
     while True:
         name = min(trainings, key=lambda name: trainings[name].seconds)
         share = trainings[name].seconds / seconds
         if share >= 1:
             return trainings
-        trainings[name].step(*scans.batch(randoms[name], BATCH), share)
+        trainings[name].step(*scans.batch(rngs[name], BATCH), share)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--minutes', type=float, default=5, help='of each training')
+    parser.add_argument('--minutes', type=float, default=5, help='CPU time of each training')
     parser.add_argument('--seeds', type=int, default=3)
     parser.add_argument('--task', nargs='+', default=list(CLASSES), choices=CLASSES)
     parser.add_argument('--only', nargs='+', default=list(models()), choices=models())

@@ -1,7 +1,8 @@
 """Trainings that print their images per second, for ``benchmarks busy``.
 
-Each runs as a program, also by a Python that has neither vit_plugin nor timm. Its argument is a
-:class:`Job` as JSON. It prints ``begun`` after its first seconds, and then the images per second.
+This file runs as a program, also in an environment that has ultralytics but neither vit_plugin nor
+timm. Its argument is a :class:`Job` as JSON. It prints ``begun`` after the warm-up, and the images
+per second at the end.
 """
 
 import json
@@ -15,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 WARM_UP = 3.0  # seconds of training that are not counted
-BATCH = 16  # of timm's loop
+TIMM_BATCH = 16
 
 
 class Finished(BaseException):
-    """Ends a training that was measured. No error handler reports it."""
+    """Ends a training that was measured. A BaseException, so that no library reports it."""
 
 
 @dataclass
@@ -28,10 +29,10 @@ class Job:
 
     Args:
         library: a key of :data:`TRAININGS`.
-        data: the folder, or the YAML of ultralytics.
-        workers: processes that load data.
-        seconds: measured after the first :data:`WARM_UP`.
-        flags: of ``vit-plugin train``, or the arguments of timm's model.
+        data: the data folder, or the YAML file of ultralytics.
+        workers: number of processes that load data.
+        seconds: seconds that are measured, after :data:`WARM_UP`.
+        flags: arguments of `Request`, of timm's model, or of ultralytics' ``train``.
     """
 
     library: str
@@ -68,7 +69,7 @@ class Meter:
             raise Finished
 
 
-def train_ours(job: Job, meter: Meter) -> None:
+def train_vit_plugin(job: Job, meter: Meter) -> None:
     """Train by the config that ``train --data`` writes, without validations."""
     from vit_plugin.threads import share_cores
 
@@ -116,7 +117,7 @@ def train_timm(job: Job, meter: Meter) -> None:
     loader = create_loader(
         ImageDataset(job.data),
         input_size=(3, side, side),
-        batch_size=BATCH,
+        batch_size=TIMM_BATCH,
         is_training=True,
         use_prefetcher=False,
         num_workers=job.workers,
@@ -137,7 +138,7 @@ def _forever(loader: Any) -> Iterator[Any]:
 
 
 def train_ultralytics(job: Job, meter: Meter) -> None:
-    """Train yolo11n from scratch, with the settings that ``yolo train`` has by itself."""
+    """Train yolo11n from scratch, with the default settings of ``yolo train``."""
     from ultralytics import YOLO
 
     model = YOLO('yolo11n.yaml')
@@ -155,12 +156,13 @@ def train_ultralytics(job: Job, meter: Meter) -> None:
         )
 
 
-TRAININGS = dict(vit_plugin=train_ours, timm=train_timm, ultralytics=train_ultralytics)
+TRAININGS = dict(vit_plugin=train_vit_plugin, timm=train_timm, ultralytics=train_ultralytics)
 
 
 def main() -> None:
     job = Job(**json.loads(sys.argv[1]))
     meter = Meter(job.seconds)
+    # Modules of this folder would shadow packages with the same name.
     sys.path[:] = [path for path in sys.path if Path(path).resolve() != Path(__file__).parent]
     with redirect_stdout(sys.stderr), suppress(Finished):
         TRAININGS[job.library](job, meter)

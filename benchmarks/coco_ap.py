@@ -1,4 +1,4 @@
-"""The AP of predictions of any runtime, by COCO's own code."""
+"""COCO's AP, so that detectors of any runtime are scored by the same code."""
 
 import contextlib
 import io
@@ -16,7 +16,7 @@ from vit_plugin.inference.predictions import Prediction
 def average_precision(
     predict: Callable[[np.ndarray], Prediction], truth: Path, images: Path
 ) -> float:
-    """AP in per cent of a detector on the images of a file of COCO annotations.
+    """AP at IoU 0.50:0.95 in percent of a detector on the images of a file of COCO annotations.
 
     Args:
         predict: the pixels (H, W, 3) of an image in BGR -> the prediction, whose labels count the
@@ -26,7 +26,7 @@ def average_precision(
     """
     with contextlib.redirect_stdout(io.StringIO()):  # COCO's code prints
         coco = COCO(truth)
-        rows = []
+        detections = []
         for number, image in coco.imgs.items():
             prediction = predict(cv2.imread(str(images / image['file_name'])))
             assert prediction.boxes is not None
@@ -36,7 +36,7 @@ def average_precision(
                 prediction.labels.tolist(),
                 strict=True,
             ):
-                rows.append(
+                detections.append(
                     dict(
                         image_id=number,
                         category_id=coco.getCatIds()[label],
@@ -44,8 +44,8 @@ def average_precision(
                         score=score,
                     )
                 )
-        evaluation = COCOeval(coco, coco.loadRes(rows), 'bbox')
+        evaluation = COCOeval(coco, coco.loadRes(detections), 'bbox')
         evaluation.evaluate()
         evaluation.accumulate()
         evaluation.summarize()
-    return float(100 * evaluation.stats[0])
+    return float(100 * evaluation.stats[0])  # AP at IoU 0.50:0.95

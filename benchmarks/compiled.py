@@ -1,11 +1,12 @@
-"""Training steps on a GPU in several compiled forms and timm's: time, MFU, memory, and kernels.
+"""Compare ways to compile a training step on a GPU, with timm's too: time, MFU, memory, kernels.
 
     python benchmarks compiled [--archs R26+S/32 R50+B/16 B/16] [--forms NAME ...] [--batch 256]
         [--jobs 8] [--kernels] [--tiny]
 
-bfloat16 by autocast, 224 px, fused AdamW, in turns. First, a separate process compiles each form,
-``--jobs`` at once, so that inductor's cache holds the code to be measured. ``--kernels`` prints the
-time of the kernels by kind, and the longest. ``--tiny`` tries all of it on a CPU and compiles
+A form is eager, compiled block by block or as a whole, ours or timm's. Steps run in bfloat16 by
+autocast with fused AdamW on images of 224 px, interleaved. First, a process for each form compiles
+it, ``--jobs`` at once, so that inductor's cache holds the code to be measured. ``--kernels`` prints
+the time of the kernels by kind, and the longest. ``--tiny`` tries all of it on a CPU and compiles
 nothing.
 """
 
@@ -35,18 +36,18 @@ from vit_plugin.engine.compile import compile_blocks
 from vit_plugin.engine.throughput import peak_flops
 
 # A kind of kernel -> parts of its kernels' names; the first match counts.
-KINDS = {
+KERNEL_KINDS = {
     'compiled': ('triton',),
     'attention': ('flash', 'fmha', 'sdp'),
     'convolutions': ('conv', 'wgrad', 'dgrad', 'cudnn', 'nchw', 'nhwc'),
-    'products': ('gemm', 'nvjet', 'cutlass'),
+    'matmuls': ('gemm', 'nvjet', 'cutlass'),
     'optimizer': ('multi_tensor', 'adam'),
 }
-LONGEST = 25  # kernels to list
+NUM_LISTED = 25  # the kernels with the most time
 
 
 class ChannelsLast(nn.Module):
-    """A model whose images and kernels have their channels next to each other in memory."""
+    """A model with weights and images in the memory format channels_last."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -57,19 +58,26 @@ class ChannelsLast(nn.Module):
 
 
 def group_norm(x: Tensor, groups: int, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
-    """GroupNorm of a map by the statistics of its channels, then of each group's channels.
+    """Equivalent to ``F.group_norm``, with statistics of each channel that are combined to those of
+    its group: in channels_last, such a reduction reads memory contiguously.
 
-    A reduction of single channels reads whole rows of a channels-last map.
+    Args:
+        x: a feature map (N, C, H, W).
+        groups: number of groups.
+        weight: (C,).
+        bias: (C,).
+        eps: as in ``F.group_norm``.
     """
-    maps = x.float()
+    x = x.float()
     var, mean = (
-        part.unflatten(1, (groups, -1)) for part in torch.var_mean(maps, (2, 3), correction=0)
+        part.unflatten(1, (groups, -1)) for part in torch.var_mean(x, (2, 3), correction=0)
     )
     center = mean.mean(2, keepdim=True)
+    # A group's variance is the mean of its channels' variances plus the variance of their means.
     scale = torch.rsqrt((var + (mean - center).square()).mean(2, keepdim=True) + eps)
     scale = scale.expand_as(mean).flatten(1) * weight
     shift = bias - center.expand_as(mean).flatten(1) * scale
-    return maps * scale[..., None, None] + shift[..., None, None]
+    return x * scale[..., None, None] + shift[..., None, None]
 
 
 def blocks(model: nn.Module, tiny: bool) -> nn.Module:
@@ -112,10 +120,11 @@ def build(case: Case, form: str, tiny: bool) -> nn.Module:
     return ChannelsLast(model) if channels_last else model
 
 
-def call_of(case: Case, form: str, tiny: bool) -> Callable[[], None]:
+def compiled_step(case: Case, form: str, tiny: bool) -> Callable[[], None]:
     """A training step of a form, called once, so that it is compiled."""
     images = [case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(2)]
     step = step_of(case, build(case, form, tiny), images)
+    # Only the first call sees the replacement: it is traced into the compiled code.
     patched = mock.patch.object(F, 'group_norm', group_norm)
     with patched if 'norm by channels' in form else nullcontext():
         step()
@@ -128,34 +137,38 @@ def compile_apart(arch: str, form: str, batch: int) -> None:
     subprocess.run([*command, '--batch', str(batch)], stderr=subprocess.DEVNULL)
 
 
-def kernels(step: Callable[[], None]) -> str:
+def kernel_report(step: Callable[[], None]) -> str:
     """Milliseconds of a step's kernels by kind, and the longest."""
     with profile(activities=[ProfilerActivity.CUDA]) as record:
         step()
         torch.cuda.synchronize()
-    spent, calls = Counter[str](), Counter[str]()
+    time_ms, calls = Counter[str](), Counter[str]()
     for event in record.events():
-        spent[event.name] += event.device_time / 1000
+        time_ms[event.name] += event.device_time / 1000
         calls[event.name] += 1
     kinds = Counter[str]()
-    for name, ms in spent.items():
+    for name, ms in time_ms.items():
         fits = (
-            kind for kind, parts in KINDS.items() if any(part in name.lower() for part in parts)
+            kind
+            for kind, parts in KERNEL_KINDS.items()
+            if any(part in name.lower() for part in parts)
         )
         kinds[next(fits, 'others')] += ms
     total = ', '.join(f'{kind} {ms:.1f}' for kind, ms in kinds.most_common())
     longest = (
-        f'{ms:8.2f} ms {calls[name]:4} x {name[:100]}' for name, ms in spent.most_common(LONGEST)
+        f'{ms:8.2f} ms {calls[name]:4} x {name[:100]}'
+        for name, ms in time_ms.most_common(NUM_LISTED)
     )
     return '\n'.join((total, *longest))
 
 
 def measure(case: Case, args: argparse.Namespace) -> None:
+    """Print a row of the table for each form of a model, and their kernels with ``--kernels``."""
     torch.compiler.reset()
     steps = {}
     for form in args.forms:
-        steps[form] = call_of(case, form, args.tiny)
-    for step in steps.values():
+        steps[form] = compiled_step(case, form, args.tiny)
+    for step in steps.values():  # warm up
         step()
     plain = build_ours(case.model, case.size, case.output)
     images = case.cast(torch.randn(case.batch, 3, case.size, case.size))
@@ -173,7 +186,7 @@ def measure(case: Case, args: argparse.Namespace) -> None:
         )
     if args.kernels:
         for form, step in steps.items():
-            print(f'\n{case.model}, {form}: {kernels(step)}', flush=True)
+            print(f'\n{case.model}, {form}: {kernel_report(step)}', flush=True)
 
 
 def main() -> None:
@@ -195,13 +208,13 @@ def main() -> None:
     parser.add_argument('--tiny', action='store_true')
     parser.add_argument('--only-compile', action='store_true', help=argparse.SUPPRESS)
     args = parser.parse_args()
-    warnings.simplefilter('ignore')  # those of the libraries
+    warnings.simplefilter('ignore')  # the libraries warn a lot
     os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # silences the profiler
     torch.backends.cudnn.benchmark = True
     size, batch, device = (64, 2, 'cpu') if args.tiny else (224, args.batch, 'cuda')
     cases = [Case(arch, size, batch, 'train', 'amp', device=device) for arch in args.archs]
     if args.only_compile:
-        call_of(cases[0], args.forms[0], False)
+        compiled_step(cases[0], args.forms[0], False)
         return
     if not args.tiny:
         with ThreadPoolExecutor(args.jobs) as pool:

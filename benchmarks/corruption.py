@@ -1,13 +1,12 @@
-"""Damage checkpoints in every way: each is read correctly or rejected in a sentence. No code runs.
+"""Damage checkpoints in every way: each must be read correctly or rejected in one sentence.
 
     python benchmarks corruption [--every 1]
 
-After a damaged checkpoint folder, the previous checkpoint is taken. Checkpoint files of other
-formats are damaged too, and counted in a table.
-
-Not every bit pattern is tried, but every byte is changed, every file is cut at every length, and
-the writing is ended at every byte, by a full disk and by a kill. With every byte it takes two
-minutes.
+A checkpoint folder has each byte changed (one bit of it) and each file cut at every length, gets
+files that do not belong there, and is written until a full disk or a kill at every byte. The damage
+must be found, no code of a planted pickle may run, and resuming must take the previous checkpoint.
+Files of other formats (.pth, .npz, .safetensors) are damaged too, and the results counted in a
+table. With every byte it takes two minutes.
 """
 
 import argparse
@@ -41,7 +40,7 @@ from vit_plugin.weights.reading.plain import split_tensors
 
 
 def write(folder: Path, value: float) -> None:
-    """A small checkpoint."""
+    """Write a small checkpoint folder ``epoch_N``, which becomes the last one."""
     epoch = int(folder.name.split('_')[1])
     state = dict(
         meta=dict(epoch=epoch, iter=4 * epoch, run={}),
@@ -52,13 +51,13 @@ def write(folder: Path, value: float) -> None:
 
 
 def make(work_dir: Path) -> tuple[Path, Path]:
-    """A folder with two checkpoints."""
+    """Write two checkpoint folders. Returns their paths, the newest last."""
     for epoch in (1, 2):
         write(work_dir / f'epoch_{epoch}', float(epoch))
     return work_dir / 'epoch_1', work_dir / 'epoch_2'
 
 
-def refusal(function: Callable[[], Any]) -> str:
+def rejection(function: Callable[[], Any]) -> str:
     """The message of a rejection, empty if there is none."""
     try:
         function()
@@ -67,26 +66,29 @@ def refusal(function: Callable[[], Any]) -> str:
     return ''
 
 
-def expect_refusal(
+def expect_rejection(
     work_dir: Path, what: str, damaged: str = 'epoch_2', before: str = 'epoch_1'
 ) -> None:
-    """Assert that one sentence rejects the damaged checkpoint, and the other is the newest."""
+    """Assert that one line rejects the damaged checkpoint, and the one before counts as newest.
+
+    ``what`` describes the damage in a failed assertion.
+    """
     for read in (check_complete, open_checkpoint):
-        said = refusal(lambda read=read: read(work_dir / damaged))
+        said = rejection(lambda read=read: read(work_dir / damaged))
         assert damaged in said, f'{what}: {read.__name__} says {said!r}'
         assert '\n' not in said, f'{what}: {read.__name__} says {said!r}'
     assert newest_checkpoint(work_dir) == str(work_dir / before), what
 
 
 def change_every_byte(work_dir: Path, every: int) -> int:
-    """Change, one at a time, bytes of all files."""
+    """Change a bit of every N-th byte of all files, one at a time. Returns the number of cases."""
     _, newest = make(work_dir)
     count = 0
     for path in sorted(newest.iterdir()):
         content = path.read_bytes()
         for i in range(0, len(content), every):
             path.write_bytes(content[:i] + bytes([content[i] ^ 1 << i % 8]) + content[i + 1 :])
-            expect_refusal(work_dir, f'byte {i} of {path.name} changed')
+            expect_rejection(work_dir, f'byte {i} of {path.name} changed')
             count += 1
         path.write_bytes(content)
     assert newest_checkpoint(work_dir) == str(newest)
@@ -94,17 +96,17 @@ def change_every_byte(work_dir: Path, every: int) -> int:
 
 
 def cut_every_file(work_dir: Path, every: int) -> int:
-    """Cut files at lengths from 0 on, and remove them."""
+    """Cut each file at every N-th length, and remove it. Returns the number of cuts."""
     _, newest = make(work_dir)
     count = 0
     for path in sorted(newest.iterdir()):
         content = path.read_bytes()
         for length in range(0, len(content), every):
             path.write_bytes(content[:length])
-            expect_refusal(work_dir, f'{path.name} cut to {length}')
+            expect_rejection(work_dir, f'{path.name} cut to {length}')
             count += 1
         path.unlink()
-        expect_refusal(work_dir, f'{path.name} missing')
+        expect_rejection(work_dir, f'{path.name} missing')
         path.write_bytes(content)
     return count
 
@@ -120,21 +122,21 @@ class Trap:
 
 
 def plant(work_dir: Path) -> int:
-    """Add files to the folder that do not belong there."""
+    """Add or replace files by others that do not belong there. Returns the number of cases."""
     _, newest = make(work_dir)
     canary, outside = work_dir / 'canary', work_dir / 'outside'
     trap = pickle.dumps(Trap(canary))
     shutil.copytree(newest, outside)
     shard = newest / 'shard-00001.safetensors'
     content, manifest = shard.read_bytes(), (newest / 'manifest.json').read_text()
-    facts = json.loads(manifest)
-    facts.pop('sha256')
+    fields = json.loads(manifest)
+    fields.pop('sha256')  # manifest_text adds that of its text
 
-    def linked(path: Path) -> None:
+    def replace_by_link(path: Path) -> None:
         path.unlink()
         path.symlink_to(outside / path.name)
 
-    ways: dict[str, Callable[[], Any]] = {
+    damages: dict[str, Callable[[], Any]] = {
         'a pickle as .metadata': lambda: (newest / '.metadata').write_bytes(trap),
         'a pickle as a shard': lambda: (newest / 'shard-00002.safetensors').write_bytes(trap),
         'a pickle as extra.pth': lambda: (newest / 'extra.pth').write_bytes(trap),
@@ -142,13 +144,13 @@ def plant(work_dir: Path) -> int:
         'a pickle in place of the manifest': lambda: (newest / 'manifest.json').write_bytes(trap),
         'another shard': lambda: shutil.copy(shard, newest / 'shard-00002.safetensors'),
         'a folder': lambda: (newest / 'more').mkdir(),
-        'a link in place of the shard': lambda: linked(shard),
-        'a link in place of the manifest': lambda: linked(newest / 'manifest.json'),
+        'a link in place of the shard': lambda: replace_by_link(shard),
+        'a link in place of the manifest': lambda: replace_by_link(newest / 'manifest.json'),
         'another version': lambda: (newest / 'manifest.json').write_text(
-            manifest_text({**facts, 'version': 2})
+            manifest_text({**fields, 'version': 2})
         ),
         'another format': lambda: (newest / 'manifest.json').write_text(
-            manifest_text({**facts, 'format': 'other'})
+            manifest_text({**fields, 'format': 'other'})
         ),
         'a manifest that is a list': lambda: (newest / 'manifest.json').write_text('[]'),
         'a manifest that is deep': lambda: (newest / 'manifest.json').write_text('[' * 100_000),
@@ -159,19 +161,19 @@ def plant(work_dir: Path) -> int:
             (newest / 'mp_rank_00').touch(),
         ),
     }
-    for what, damage in ways.items():
+    for what, damage in damages.items():
         damage()
-        expect_refusal(work_dir, what)
+        expect_rejection(work_dir, what)
         shutil.rmtree(newest)
         shutil.copytree(outside, newest)
         assert shard.read_bytes() == content
         assert newest_checkpoint(work_dir) == str(newest), what
     assert not canary.exists(), 'code ran'
-    return len(ways)
+    return len(damages)
 
 
 class Killed(BaseException):
-    """Simulates the end of the process."""
+    """Simulates a kill: no handler of exceptions in the package catches it."""
 
 
 @contextmanager
@@ -200,6 +202,7 @@ def dying_after(size: int, error: BaseException) -> Iterator[None]:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._file, name)
 
+    # A global of the module hides the builtin from it.
     safetensors_stream.open = File
     try:
         yield
@@ -208,14 +211,14 @@ def dying_after(size: int, error: BaseException) -> Iterator[None]:
 
 
 def end_at_every_byte(work_dir: Path, every: int) -> int:
-    """End the writing of a third checkpoint after each number of bytes."""
+    """End the writing of a third checkpoint after every N-th byte. Returns the number of cases."""
     _, newest = make(work_dir)
     size = sum(path.stat().st_size for path in newest.iterdir())
     count = 0
     for end in range(0, size, every):
         for error in (OSError(28, 'No space left on device'), Killed()):
             with dying_after(end, error), suppress(Killed):
-                said = refusal(lambda: write(work_dir / 'epoch_3', 3.0))
+                said = rejection(lambda: write(work_dir / 'epoch_3', 3.0))
                 assert 'No space left on device' in said, f'{end} of {size} bytes: {said!r}'
             assert not (work_dir / 'epoch_3').exists()
             assert newest_checkpoint(work_dir) == str(newest)
@@ -227,7 +230,7 @@ def end_at_every_byte(work_dir: Path, every: int) -> int:
 
 
 def _zipped(content: bytes, compression: int) -> bytes:
-    """An archive with the members of another."""
+    """The members of an archive, packed again with this compression."""
     packed = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(content)) as old,
@@ -250,6 +253,7 @@ COMPRESSIONS = {
     zipfile.ZIP_BZIP2: 'bzip2',
     zipfile.ZIP_LZMA: 'lzma',
 }
+# Memory-mapped as by infer, read into memory, and as a checkpoint to resume.
 READERS: dict[str, Callable[[Path], Any]] = {
     'mapped': lambda path: open_checkpoint(path).weights,
     'read': lambda path: Checkpoint('x.pth', read_checkpoint(path)).weights,
@@ -257,10 +261,14 @@ READERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def result(read: Callable[[Path], Any], path: Path) -> str:
-    """The result of reading a file of ``STATE``.
+# 'lacking' has some of the tensors, all correct. 'else' is a wrong value or another error.
+RESULTS = ('right', 'rejected', 'lacking', 'else')
 
-    Missing values are not an error yet: loading rejects them.
+
+def result(read: Callable[[Path], Any], path: Path) -> str:
+    """The result of reading a damaged file of ``STATE``: a column of :data:`RESULTS`.
+
+    Missing tensors are not an error yet: loading them into a model rejects them.
     """
     try:
         tensors = dict(read(path))
@@ -279,7 +287,7 @@ def result(read: Callable[[Path], Any], path: Path) -> str:
 def damage_files(work_dir: Path, every: int) -> dict[str, Counter[str]]:
     """Change bytes of files, one at a time, and compress archives.
 
-    Returns the results for each kind of case.
+    Returns the numbers of results, those of all readers together, for each kind of case.
     """
     counts: dict[str, Counter[str]] = {}
 
@@ -326,9 +334,11 @@ def main() -> None:
         '{} changed bytes, {} cuts, {} ends while writing, {} planted things: all rejected in a '
         'sentence, the one before taken, no code run'.format(*counts)
     )
+    print('|', ' | '.join(('damaged file', 'read', *RESULTS)), '|')
+    print('|---|' + '--:|' * (len(RESULTS) + 1))
     with tempfile.TemporaryDirectory() as folder:
         for case, results in damage_files(Path(folder), every).items():
-            columns = (results[kind] for kind in ('right', 'rejected', 'lacking', 'else'))
+            columns = (results[column] for column in RESULTS)
             cells = map(str, (case, results.total(), *columns))
             print('|', ' | '.join(cells), '|')
 

@@ -1,10 +1,10 @@
-"""A rank of a run is stopped (SIGSTOP) or killed (SIGKILL): how soon it ends, what it says, what is
-left.
+"""Stop or kill a rank of a distributed run: how soon does the run end, and what does it report?
 
     python benchmarks dead_rank [--rounds 1] [--timeout 10] [--ranks 2] [--sharded]
 
-Each round stops and kills rank 0 and rank 1 of a run on gloo, with two data workers each, under
-torchrun, whose grace is 30 s, and under a stand-in for ``srun --kill-on-bad-exit``. A round takes
+Each round stops (SIGSTOP) and kills (SIGKILL) rank 0 and rank 1 of a run on gloo with two data
+workers per rank, under torchrun and under a stand-in for ``srun --kill-on-bad-exit``. The run must
+name the lost rank once in its log, exit with status 1 in time, and leave no process. A round takes
 about two minutes.
 """
 
@@ -24,9 +24,10 @@ from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-GRACE = 30.0  # seconds that torchrun, and KillWait of Slurm, give to processes that do not end
-# Seconds after the time-out and the grace: the wait for an answer, the end of Python on a busy
-# machine.
+# Seconds between SIGTERM and SIGKILL, by default of torchrun and as KillWait of Slurm.
+GRACE = 30.0
+# Seconds allowed on top of the time-out and the grace: the other ranks wait for an answer of the
+# lost one, and on a busy machine Python takes long to exit.
 MARGIN = 15.0
 
 
@@ -36,7 +37,7 @@ class End:
 
     Attributes:
         seconds: from the signal until all its processes were gone, launcher and data workers too.
-        said: the log lines that report a lost rank, with its number unless its connection was
+        reports: the log lines that report a lost rank, with its number unless its connection was
             closed.
         left: number of processes that the launcher has not ended.
         status: exit status of the launcher, or of another rank.
@@ -44,7 +45,7 @@ class End:
     """
 
     seconds: float
-    said: Sequence[str]
+    reports: Sequence[str]
     left: int
     status: int
     log: str
@@ -59,7 +60,10 @@ def free_port() -> int:
 def start(
     folder: Path, ranks: int, launcher: str, timeout: float, options: Sequence[str]
 ) -> list[subprocess.Popen]:
-    """Start a tiny endless run. Its output goes to the file ``log`` in the folder."""
+    """Start a tiny endless run, whose output goes to the file ``log`` in the folder.
+
+    Returns the process of torchrun, or with Slurm that of each rank.
+    """
     script = [
         str(HERE / 'tiny_run.py'),
         str(folder),
@@ -81,7 +85,7 @@ def start(
         MASTER_ADDR='127.0.0.1',
         MASTER_PORT=str(free_port()),
     )
-    log = open(folder / 'log', 'w')  # noqa: SIM115  the processes write to it
+    log = open(folder / 'log', 'w')  # noqa: SIM115  left open for the processes
     if launcher == 'torchrun':
         commands = [
             [
@@ -114,7 +118,7 @@ def start(
 
 
 def pids_of(folder: Path) -> dict[int, str]:
-    """The processes with the folder in their command line, and their states."""
+    """The state, a letter of /proc/PID/stat, of each process with the folder in its command."""
     states = {}
     for entry in Path('/proc').iterdir():
         if entry.name.isdecimal():
@@ -125,7 +129,7 @@ def pids_of(folder: Path) -> dict[int, str]:
                     )
             except OSError:
                 continue
-    return {pid: state for pid, state in states.items() if state != 'Z'}
+    return {pid: state for pid, state in states.items() if state != 'Z'}  # no zombies
 
 
 def trainers(folder: Path) -> dict[int, int]:
@@ -149,7 +153,7 @@ def kill_all(processes: Sequence[subprocess.Popen]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def end_of(
+def signal_and_wait(
     signal_number: int,
     rank: int,
     timeout: float,
@@ -164,7 +168,7 @@ def end_of(
         rank: the rank that gets the signal.
         timeout: the time-out of the run in seconds.
         launcher: torchrun or slurm.
-        ranks: number of processes.
+        ranks: number of ranks.
         options: further settings of the run.
     """
     with TemporaryDirectory() as name:
@@ -196,14 +200,14 @@ def end_of(
             statuses = [process.wait() for process in processes]
         log = (folder / 'log').read_text()
         lost = re.compile(rf'ERROR.*(Rank {rank} .*gave no answer|A rank has ended)')
-        said = [line for line in log.splitlines() if lost.search(line)]
+        reports = [line for line in log.splitlines() if lost.search(line)]
         # Slurm has a status for each rank: take that of a rank that got no signal.
         status = statuses[0] if launcher == 'torchrun' else statuses[1 if rank == 0 else 0]
-        return End(seconds, said, len(left), status, log)
+        return End(seconds, reports, len(left), status, log)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--rounds', type=int, default=1)
     parser.add_argument('--timeout', type=float, default=10.0)
     parser.add_argument('--ranks', type=int, default=2)
@@ -220,24 +224,24 @@ def main() -> int:
         for launcher in args.launchers:
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 for rank in (0, 1):
-                    end = end_of(number, rank, args.timeout, launcher, args.ranks, options)
-                    right = (
-                        len(end.said) == 1
-                        and 'iteration' in end.said[0]
+                    end = signal_and_wait(number, rank, args.timeout, launcher, args.ranks, options)
+                    passed = (
+                        len(end.reports) == 1
+                        and 'iteration' in end.reports[0]
                         and not end.left
                         and end.status == 1
                         and end.seconds < args.timeout + GRACE + MARGIN
                     )
                     count += 1
-                    failed += not right
+                    failed += not passed
                     longest = max(longest, end.seconds)
                     print(
                         f'{launcher} {number.name} rank {rank}: {end.seconds:.1f} s, '
-                        f'{len(end.said)} times said, {end.left} left, status '
-                        f'{end.status}{"" if right else "  WRONG"}',
+                        f'{len(end.reports)} reports, {end.left} left, status '
+                        f'{end.status}{"" if passed else "  WRONG"}',
                         flush=True,
                     )
-                    if not right:
+                    if not passed:
                         print(end.log[-4000:])
     print(
         f'{count} runs of {args.ranks} ranks, time-out {args.timeout:g} s: {count - failed} '

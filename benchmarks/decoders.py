@@ -1,13 +1,14 @@
-"""TransUNet's decoder next to SegFormer's head and UPerNet, on one hybrid, in equal minutes.
+"""Compare TransUNet's decoder with SegFormer's head and UPerNet, on one hybrid, in equal CPU time.
 
     python benchmarks decoders [--minutes 15] [--seeds 3] [--only NAME ...] [--scenes thin]
 
-The data are made scenes (``defaults.py``): small shapes with lines and rings of two pixels, or the
-larger ones of ``scenes``; 240 to train, 80 to validate with other parts of the photographs. The
-hybrid is that of ``vit-plugin train --data``, from scratch. Decoders get its maps of strides 2 to
-16, and TransUNet's also that of the root, of stride 1. Time is that of the process, in one thread,
-and the learning rate follows it. The run prints steps, mIoU, mean Dice, and F1 of boundaries within
-two pixels.
+The data are the drawn scenes of ``defaults.py``: ``thin`` has small shapes with lines and rings of
+two pixels, ``scenes`` larger ones. 240 are for training, 80 for validation, on other parts of the
+photographs. The hybrid is that of ``vit-plugin train --data``, from scratch. Decoders get its
+feature maps of strides 2 to 16, and TransUNet's also that of the root (the CNN's first
+convolution), of stride 1. Time is the CPU time of one thread, and the learning rate is a function
+of the elapsed time. The run prints steps, mIoU, mean Dice, and the F1 of boundaries within two
+pixels.
 """
 
 import argparse
@@ -34,11 +35,12 @@ from vit_plugin.engine import SurfaceMetric
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.defaults import SHAPES, SMALL, scene
 
-BATCH, LR, TRAIN, VAL = 4, 4e-3, 240, 80
+BATCH, LR = 4, 4e-3
+TRAIN, VAL = 240, 80  # numbers of scenes
 CHANNELS = (16, 32, 64, 128, 192)
 COLUMNS = ('mIoU', 'mDice', 'mBF1')
 CE = dict(type='CrossEntropyLoss', avg_non_ignore=True)
-BOTH = [dict(CE, loss_weight=0.5), dict(type='vit_plugin.SoftDiceLoss', loss_weight=0.5)]
+CE_AND_DICE = [dict(CE, loss_weight=0.5), dict(type='vit_plugin.SoftDiceLoss', loss_weight=0.5)]
 BACKBONE = dict(
     type='vit_plugin.VisionTransformer',
     img_size=(192, 256),
@@ -54,7 +56,7 @@ Sample = tuple[Tensor, Tensor]  # an image (3, H, W), and the class of each pixe
 
 
 def decoders() -> dict[str, dict]:
-    """The head of each name."""
+    """The config of each compared head."""
     common = dict(
         in_channels=list(CHANNELS[1:]),
         in_index=[1, 2, 3, 4],
@@ -75,12 +77,12 @@ def decoders() -> dict[str, dict]:
     )
     return {
         'SegFormer': dict(segformer, loss_decode=CE),
-        'SegFormer, CE and Dice': dict(segformer, loss_decode=BOTH),
+        'SegFormer, CE and Dice': dict(segformer, loss_decode=CE_AND_DICE),
         'UPerNet': dict(upernet, loss_decode=CE),
-        'UPerNet, CE and Dice': dict(upernet, loss_decode=BOTH),
-        'TransUNet': dict(transunet, loss_decode=BOTH),
+        'UPerNet, CE and Dice': dict(upernet, loss_decode=CE_AND_DICE),
+        'TransUNet': dict(transunet, loss_decode=CE_AND_DICE),
         'TransUNet, CE': dict(transunet, loss_decode=CE),
-        'TransUNet, without the root': dict(rootless, loss_decode=BOTH),
+        'TransUNet, without the root': dict(rootless, loss_decode=CE_AND_DICE),
     }
 
 
@@ -95,8 +97,9 @@ def build(head: dict) -> nn.Module:
 
 
 def scenes(number: int, validation: bool, **sizes) -> list[Sample]:
-    random = np.random.default_rng([validation, 43])
-    made = (scene(random, validation, **sizes) for _ in range(number))
+    """Drawn scenes as tensors. ``sizes`` are those of :func:`benchmarks.defaults.draw_shape`."""
+    rng = np.random.default_rng([validation, 43])
+    made = (scene(rng, validation, **sizes) for _ in range(number))
     return [
         (
             torch.from_numpy(np.asarray(image)).permute(2, 0, 1) / 127.5 - 1,
@@ -107,11 +110,11 @@ def scenes(number: int, validation: bool, **sizes) -> list[Sample]:
 
 
 def batches(data: list[Sample], seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Random batches, mirrored at random along each axis."""
-    random = np.random.default_rng(seed)
+    """Random batches, flipped at random along each axis."""
+    rng = np.random.default_rng(seed)
     while True:
-        chosen = random.choice(len(data), BATCH, replace=False)
-        axes = [[axis for axis in (-2, -1) if random.random() < 0.5] for _ in chosen]
+        chosen = rng.choice(len(data), BATCH, replace=False)
+        axes = [[axis for axis in (-2, -1) if rng.random() < 0.5] for _ in chosen]
         yield tuple(
             torch.stack([part.flip(flips) for part, flips in zip(parts, axes, strict=True)])
             for parts in zip(*(data[i] for i in chosen), strict=True)
@@ -119,7 +122,7 @@ def batches(data: list[Sample], seed: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def train(model: nn.Module, data: list[Sample], seconds: float, seed: int) -> int:
-    """Train for the time of the process. Returns the number of steps."""
+    """Train for these CPU seconds. Returns the number of steps."""
     from mmseg.structures import SegDataSample
 
     wrapper = build_optim_wrapper(
@@ -131,14 +134,14 @@ def train(model: nn.Module, data: list[Sample], seconds: float, seed: int) -> in
             clip_grad=dict(max_norm=1.0),
         ),
     )
-    begin = [group['lr'] for group in wrapper.param_groups]
+    base_lrs = [group['lr'] for group in wrapper.param_groups]
     start = time.process_time()
     for steps, (images, masks) in enumerate(batches(data, seed)):
         share = (time.process_time() - start) / seconds
         if share >= 1:
             return steps
-        factor = min(share / 0.05 + 0.01, (1 + math.cos(math.pi * share)) / 2)
-        for group, lr in zip(wrapper.param_groups, begin, strict=True):
+        factor = min(share / 0.05 + 0.01, (1 + math.cos(math.pi * share)) / 2)  # warm-up, cosine
+        for group, lr in zip(wrapper.param_groups, base_lrs, strict=True):
             group['lr'] = lr * factor
         samples = [SegDataSample(gt_sem_seg=PixelData(data=mask[None])) for mask in masks]
         loss, _ = model.train().parse_losses(model(images, samples, mode='loss'))
@@ -148,20 +151,21 @@ def train(model: nn.Module, data: list[Sample], seconds: float, seed: int) -> in
 
 @torch.no_grad()
 def quality(model: nn.Module, data: list[Sample]) -> tuple[float, ...]:
-    """The figures of COLUMNS, in percent."""
-    number = len(SHAPES)
-    counts = torch.zeros(number, number, dtype=torch.long)
+    """The scores of :data:`COLUMNS` in percent."""
+    num_classes = len(SHAPES)
+    confusion = torch.zeros(num_classes, num_classes, dtype=torch.long)
     metric = SurfaceMetric(tolerance=2.0)
     metric.dataset_meta = dict(classes=SHAPES)
     for image, mask in data:
         logits = model.eval()(image[None], mode='tensor')
         predicted = F.interpolate(logits, size=mask.shape, mode='bilinear').argmax(1)[0]
-        pairs = torch.bincount(mask.flatten() * number + predicted.flatten(), minlength=number**2)
-        counts += pairs.view(number, number)
+        pairs = mask.flatten() * num_classes + predicted.flatten()
+        confusion += torch.bincount(pairs, minlength=num_classes**2).view(confusion.shape)
         sample = dict(pred_sem_seg=dict(data=predicted[None]), gt_sem_seg=dict(data=mask[None]))
         metric.process({}, [sample])
-    right = counts.diag()
-    miou = 100 * (right / (counts.sum(0) + counts.sum(1) - right).clamp_min(1)).mean().item()
+    correct = confusion.diag()
+    union = confusion.sum(0) + confusion.sum(1) - correct
+    miou = 100 * (correct / union.clamp_min(1)).mean().item()
     scores = metric.evaluate(len(data))
     return miou, scores['mDice'], scores['mBF1']
 
@@ -170,8 +174,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--minutes', type=float, default=15, help='of each training')
-    parser.add_argument('--seeds', type=int, default=3, help='their number')
+    parser.add_argument('--minutes', type=float, default=15, help='CPU time of each training')
+    parser.add_argument('--seeds', type=int, default=3, help='number of trainings')
     parser.add_argument('--first-seed', type=int, default=0)
     parser.add_argument('--only', nargs='+', default=(), help='names of decoders')
     parser.add_argument('--scenes', choices=('thin', 'scenes'), default='thin')
@@ -193,15 +197,15 @@ def main() -> None:
             parameters = sum(p.numel() for p in model.parameters()) / 1e6
             print(
                 f'{name}, {parameters:.2f} M parameters, seed {seed}: {args.minutes:g} min, '
-                f'{steps} steps, {text(rows[-1:])}',
+                f'{steps} steps, {format_scores(rows[-1:])}',
                 flush=True,
             )
     for name, rows in results.items() if args.seeds > 1 else ():
-        print(f'{name}: {text(rows)}')
+        print(f'{name}: {format_scores(rows)}')
 
 
-def text(rows: list[tuple[float, ...]]) -> str:
-    """The mean of each column, and its deviation over several rows."""
+def format_scores(rows: list[tuple[float, ...]]) -> str:
+    """The mean of each column, and its standard deviation if there are several rows."""
     return ', '.join(
         f'{title} {statistics.mean(values):.1f}'
         + (f' ± {statistics.stdev(values):.1f}' if len(values) > 1 else '')

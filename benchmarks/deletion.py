@@ -1,12 +1,14 @@
-"""Run the tests of the kernel, of other projects and of other tasks in a copy without one of them.
+"""Run the remaining tests in a copy of the repository without one of its projects or tasks.
 
     python benchmarks deletion [NAME [ARGUMENTS OF PYTEST...]]
 
-NAME is a folder of ``vit_plugin/projects``, or ``tasks/`` and a folder of ``vit_plugin/tasks``; by
-default each is tried in turn. Its tests, the projects that extend its classes or have it as their
-family, the configs that use them and their rows in the tables of docs are removed with it. With a
-task go those that extend it, and the projects that have models for these alone. The remaining tests
-must pass, since nothing else may need a project or a task. Paths among the arguments limit them.
+This shows that nothing else needs it. NAME is a folder of ``vit_plugin/projects``, or ``tasks/``
+and a folder of ``vit_plugin/tasks``; by default each is tried in turn. Removed with it are its
+tests, the projects that extend its classes or have it as their family, the configs that use them
+and their rows in the tables of docs. With a task go the tasks that extend it, and the projects
+whose models are for these tasks alone. The tests of the kernel (the package without projects and
+tasks), of the other projects and of the other tasks must pass. Paths among the arguments replace
+them.
 """
 
 import argparse
@@ -22,9 +24,10 @@ from pathlib import Path
 from test_house import FOLDERS, OF_TASKS, SHELLS, leaving_with
 
 ROOT = Path(__file__).resolve().parents[1]
-# Tests of the kernel directly in tests/; the others there test the whole package, or the docs.
-ALONE = ('arch', 'errors', 'house', 'registry', 'suggestions')
-ELSEWHERE = (*SHELLS, 'benchmarks', 'golden', 'support')
+# tests/test_NAME.py of the kernel; the others there test the whole package, or the docs.
+KERNEL_TESTS = ('arch', 'errors', 'house', 'registry', 'suggestions')
+# Folders of tests that need the whole repository.
+SKIPPED_TESTS = (*SHELLS, 'benchmarks', 'golden', 'support')
 
 
 def copy_tree(target: Path) -> None:
@@ -50,7 +53,9 @@ def delete_task(task: str, root: Path) -> None:
 def delete(project: str, root: Path) -> None:
     """Remove a project, and those that extend its classes, from a copy of the tree."""
     declared = import_module(f'vit_plugin.projects.{project}').PROJECT
-    names = '|'.join(name for table in declared.registered.values() for name in table) or '(?!)'
+    names = (
+        '|'.join(name for table in declared.registered.values() for name in table) or '(?!)'
+    )  # matches nothing
     for folder in ('vit_plugin', 'tests'):
         shutil.rmtree(root / folder / 'projects' / project)
     gone = re.compile(rf'\bvit_plugin\.({names})\b')
@@ -82,8 +87,8 @@ def tests_of(root: Path) -> list[str]:
     """The tests of the kernel, of projects and of tasks."""
     folders = [path for path in (root / 'tests').iterdir() if [*path.rglob('test_*.py')]]
     return sorted(
-        [f'tests/{path.name}' for path in folders if path.name not in ELSEWHERE]
-        + [f'tests/test_{name}.py' for name in ALONE]
+        [f'tests/{path.name}' for path in folders if path.name not in SKIPPED_TESTS]
+        + [f'tests/test_{name}.py' for name in KERNEL_TESTS]
     )
 
 
@@ -108,7 +113,7 @@ def passes_without(project: str, options: list[str]) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('project', metavar='NAME', nargs='?', choices=(*FOLDERS, *OF_TASKS))
     args, options = parser.parse_known_args()
     needed = []

@@ -1,7 +1,11 @@
-r"""Which backbone segments your images best: dense probes of frozen features, without training.
+r"""Find which backbone segments your images best, by dense probes of its frozen features.
 
     python benchmarks dense_probe timm://vit_small_patch16_dinov3.lvd1689m \
         timm://deit3_small_patch16_224 --masks FOLDER
+
+A dense probe is a simple classifier (nearest neighbors or logistic regression) of single patches.
+It is fitted to the masks in seconds; the backbone is not trained. ``benchmarks/dense_probing.py``
+has the computation; this file is its command line.
 """
 
 import sys
@@ -14,7 +18,7 @@ from vit_plugin.commands.flags import a_file, add_flags, at_least
 if TYPE_CHECKING:
     from benchmarks.dense_probing import Labeled
 
-DENSE_PROBES = ('knn', 'linear')  # known before torch is imported
+DENSE_PROBES = ('knn', 'linear')  # those of dense_probing, which would import torch
 LESS_MEMORY = 'give a smaller --img-size'  # advice when memory runs out
 
 
@@ -71,17 +75,17 @@ def read_labeled(folder: str) -> 'Labeled':
     from anyfolder.readers.image_tree import Tree
     from anyfolder.readers.mask_folders import read_mask_folder
     from benchmarks.dense_probing import Labeled
-    from vit_plugin.from_folder.folder_reading import reading_folder
+    from vit_plugin.from_folder.folder_reading import naming_train_flags
 
-    with reading_folder('--masks'):
+    with naming_train_flags('--masks'):
         found = read_mask_folder(Tree(folder))
     photos = [*found.train, *found.val]
     masks = [class_map(found, photo) for photo in photos]
     return Labeled([photo.path for photo in photos], masks, len(found.train), len(found.classes))
 
 
-def segmentation(args: Namespace) -> list[dict[str, Any]]:
-    """Print the mIoU of all models as tables, and return their rows."""
+def score_checkpoints(args: Namespace) -> list[dict[str, Any]]:
+    """Print the mIoU of all checkpoints as tables. Returns the fields of each `DenseScore`."""
     from benchmarks.dense_probing import dense_probe, rank_correlation, table
     from vit_plugin.inference.load import load
 
@@ -94,7 +98,7 @@ def segmentation(args: Namespace) -> list[dict[str, Any]]:
         for size in args.img_size or [None]:
             rows += dense_probe(name, trained, data, args.depths, size, probes, args.seeds)
     for probe in probes:
-        print(f'\n{probe}, mIoU in per cent\n\n{table(rows, probe)}')
+        print(f'\n{probe}, mIoU in percent\n\n{table(rows, probe)}')
         ranked = [row for row in rows if row.probe == probe]
         if args.seeds > 1 and len(ranked) > 2:
             print(
@@ -111,10 +115,10 @@ def main(args: Namespace) -> None:
 
     if args.out:
         check_target(args.out, [path for path in (args.config, *args.checkpoint) if path])
-    found = segmentation(args)
+    rows = score_checkpoints(args)
     if args.out:
         with replacing(args.out) as path:
-            mmengine.dump(found, path)
+            mmengine.dump(rows, path)
 
 
 if __name__ == '__main__':

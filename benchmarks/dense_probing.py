@@ -1,4 +1,9 @@
-"""Dense probes of frozen features: the class of each patch, by model, size and depth."""
+"""Dense probes of frozen features: simple classifiers that find the class of each patch.
+
+A probe is fitted to the patches of labeled images, and its mIoU on held-out images tells how well
+the features suit segmentation. ``benchmarks/dense_probe.py`` compares models, image sizes and
+depths (numbers of blocks) with them.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,8 +36,8 @@ DENSE_PROBES = {
     # 7.4.
     'linear': lambda: make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=1000)),
 }
-NOT_LABELED = 255  # a pixel of no class
-DRAWN = 0.5  # share of the training images that each seed draws
+NOT_LABELED = 255  # pixels without a class
+DRAWN_SHARE = 0.5  # share of the training images that each seed draws
 
 
 class Labeled(NamedTuple):
@@ -52,7 +57,15 @@ class Labeled(NamedTuple):
 
 
 class DenseScore(NamedTuple):
-    """The mIoU of a probe on the features of a model, in per cent, for each seed."""
+    """The mIoU of a probe on the features of a model, in percent.
+
+    Attributes:
+        model: the name of the model.
+        size: shorter side of the images in pixels.
+        depth: number of blocks before the features.
+        probe: a key of :data:`DENSE_PROBES`.
+        scores: the mIoU for each seed, that is, for each draw of training images.
+    """
 
     model: str
     size: int
@@ -65,16 +78,19 @@ class DenseScore(NamedTuple):
 def maps_at(
     backbone: VisionTransformer, images: torch.Tensor, depths: Sequence[int]
 ) -> Iterator[np.ndarray]:
-    """The map (h, w, C) of one image after each of these numbers of blocks, normed, in float16."""
+    """The feature map (h, w, C) of one image after each of these numbers of blocks.
+
+    The final norm is applied. Values are in float16, since all maps of a data set are kept.
+    """
     x, grid, _, rotations = backbone.begin(images)
     for begin, end in pairwise((0, *depths)):
-        x = backbone.blocks.run_blocks(x, grid, begin, end, rotations=rotations)
+        x = backbone.blocks.run_blocks(x, grid, begin, end, position_inputs=rotations)
         patches = backbone.norm(x)[0, -math.prod(grid) :]  # (h*w, C)
         yield patches.unflatten(0, grid).half().numpy(force=True)
 
 
 def patch_labels(mask: np.ndarray, grid: Sequence[int], num_classes: int) -> np.ndarray:
-    """The most frequent class of each patch (h, w), or 255 where most pixels have none."""
+    """The most frequent class of each patch (h, w), or 255 where most have none."""
     one_hot = F.one_hot(
         torch.from_numpy(np.where(mask == NOT_LABELED, num_classes, mask)).long(), num_classes + 1
     )
@@ -83,19 +99,30 @@ def patch_labels(mask: np.ndarray, grid: Sequence[int], num_classes: int) -> np.
     return np.where(labels == num_classes, NOT_LABELED, labels)
 
 
-def mean_iou(found: Iterable[np.ndarray], masks: Iterable[np.ndarray], num_classes: int) -> float:
-    """The mean IoU over the classes that occur, in per cent."""
+def mean_iou(
+    predictions: Iterable[np.ndarray], masks: Iterable[np.ndarray], num_classes: int
+) -> float:
+    """The mean IoU in percent over the classes that occur in the masks or predictions."""
     confusion = np.zeros((num_classes, num_classes), np.int64)
-    for predicted, mask in zip(found, masks, strict=True):
+    for predicted, mask in zip(predictions, masks, strict=True):
         labeled = mask != NOT_LABELED
         pairs = num_classes * mask[labeled].astype(np.int64) + predicted[labeled]
         confusion += np.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
-    either = confusion.sum(0) + confusion.sum(1) - confusion.diagonal()
-    return 100 * float((confusion.diagonal()[either > 0] / either[either > 0]).mean())
+    union = confusion.sum(0) + confusion.sum(1) - confusion.diagonal()
+    return 100 * float((confusion.diagonal()[union > 0] / union[union > 0]).mean())
 
 
 def score(probe: str, maps: Sequence[np.ndarray], data: Labeled, chosen: np.ndarray) -> float:
-    """The validation mIoU of a probe trained on these images. Its probabilities are upsampled."""
+    """The validation mIoU of a probe that is fitted to the chosen training images.
+
+    Its probabilities are upsampled to the pixels of the mask.
+
+    Args:
+        probe: a key of :data:`DENSE_PROBES`.
+        maps: the feature map (h, w, C) of each image.
+        data: the images with their masks.
+        chosen: indices of the training images to use.
+    """
     labels = np.concatenate(
         [patch_labels(data.masks[i], maps[i].shape[:2], data.num_classes).ravel() for i in chosen]
     )
@@ -107,7 +134,7 @@ def score(probe: str, maps: Sequence[np.ndarray], data: Labeled, chosen: np.ndar
         )
     model = DENSE_PROBES[probe]().fit(patches[known].astype(np.float32), labels[known])
 
-    def segmented() -> Iterator[np.ndarray]:
+    def predictions() -> Iterator[np.ndarray]:
         for x, mask in zip(maps[data.num_train :], data.masks[data.num_train :], strict=True):
             shares = model.predict_proba(x.reshape(-1, x.shape[-1]).astype(np.float32))
             shares = torch.from_numpy(shares).float().unflatten(0, x.shape[:2]).permute(2, 0, 1)
@@ -115,7 +142,7 @@ def score(probe: str, maps: Sequence[np.ndarray], data: Labeled, chosen: np.ndar
                 F.interpolate(shares[None], mask.shape, mode='bilinear')[0].argmax(0).numpy()
             ]
 
-    return mean_iou(segmented(), data.masks[data.num_train :], data.num_classes)
+    return mean_iou(predictions(), data.masks[data.num_train :], data.num_classes)
 
 
 def dense_probe(
@@ -127,7 +154,9 @@ def dense_probe(
     probes: Sequence[str] = tuple(DENSE_PROBES),
     seeds: int = 3,
 ) -> Iterator[DenseScore]:
-    """Segment by the features of a model. They are computed once for all depths, probes and seeds.
+    """Score each probe on the features of a model at each depth.
+
+    The features are computed once for all depths, probes and seeds.
 
     Args:
         name: the model's name in the rows.
@@ -135,7 +164,7 @@ def dense_probe(
         data: the images.
         depths: fractions of the blocks.
         size: the shorter side of the images in pixels. Default: the model's.
-        probes: names of ``DENSE_PROBES``.
+        probes: keys of :data:`DENSE_PROBES`.
         seeds: how often half of the training images are drawn.
 
     Raises:
@@ -162,7 +191,9 @@ def dense_probe(
                         maps,
                         data,
                         np.random.default_rng(seed).choice(
-                            data.num_train, max(round(DRAWN * data.num_train), 1), replace=False
+                            data.num_train,
+                            max(round(DRAWN_SHARE * data.num_train), 1),
+                            replace=False,
                         ),
                     )
                     for seed in range(seeds)

@@ -1,15 +1,17 @@
-"""Published detectors with random weights, and the outputs of the vendors' own code.
+"""Save published detectors with random weights, and the outputs of their authors' code.
 
-It runs in an environment with ``rfdetr`` or ``transformers``, which this package does not need:
+``benchmarks/detectors.py`` runs this file in an environment with ``rfdetr`` or ``transformers``,
+which need not have this package:
 
     PYTHON benchmarks/detectors_reference.py KIND NAME FOLDER [HEIGHT,WIDTH ...]
 
 ``KIND`` is ``rfdetr`` (``NAME`` is a class of its configs, such as ``Nano`` or ``SegNano``) or
 ``transformers`` (``NAME`` is ``RfDetr``, ``LwDetr``, ``Detr``, ``ConditionalDetr``,
 ``DeformableDetr``, ``Eomt`` or ``EomtDinov3``, with the overrides of their config in JSON after a
-colon). It writes the file as the vendor's library does, and ``outputs.pt``. Its ``sizes`` are an
-image and in float64 the logits and boxes, and the masks if the model has any; its ``photographs``
-what ``rfdetr``, or a DETR of transformers, predicts for some of scikit-image's.
+colon). It saves the model as its library does, and writes ``outputs.pt``. The entry ``sizes`` has a
+random image of each size, with the logits, boxes and, if any, masks in float64. The entry
+``photographs`` has the predictions of ``rfdetr``, or of a DETR of transformers, for photographs of
+scikit-image.
 """
 
 import argparse
@@ -26,16 +28,17 @@ import torch
 from torch import Tensor, nn
 
 
-def randomize(model: nn.Module, size: float = 0.02) -> None:
-    """Change every parameter, so that none has a value that makes it ineffective."""
+def randomize(model: nn.Module, std: float = 0.02) -> None:
+    """Add noise to every parameter, since some begin at zero, which would hide differences."""
     generator = torch.Generator().manual_seed(0)
     for parameter in model.parameters():
         noise = torch.randn(parameter.shape, generator=generator)
-        parameter.data += size * noise.to(parameter.dtype)
+        parameter.data += std * noise.to(parameter.dtype)
 
 
 PHOTOGRAPHS = ('astronaut', 'cat', 'chelsea', 'coffee', 'hubble_deep_field', 'rocket')
 
+# Model of transformers -> its image processor. The others' photographs are not compared.
 PROCESSORS = {
     f'{name}Detr': f'{name}DetrImageProcessorPil' for name in ('', 'Conditional', 'Deformable')
 }
@@ -49,17 +52,19 @@ def photograph(name: str) -> np.ndarray:
     return getattr(data, name)()[..., :3]
 
 
-def images(sizes: list[tuple[int, int]]) -> list[torch.Tensor]:
+def random_images(sizes: list[tuple[int, int]]) -> list[torch.Tensor]:
+    """An image (1, 3, height, width) in float64 of each size."""
     generator = torch.Generator().manual_seed(1)
     return [torch.randn(1, 3, *size, generator=generator).double() for size in sizes]
 
 
 @contextmanager
 def doubled() -> Iterator[None]:
-    """Replace float32 by float64, so that results can be compared to the last digits.
+    """Replace torch.float32 by float64 within this context.
 
-    Roboflow's code has the centers of its anchors in float32 and transformers' the frequencies of
-    its sines, in a model of any type; both resample the position table in float32.
+
+    Some of the authors' code computes in float32 in a model of any type: Roboflow's the centers of
+    its anchors, transformers' the frequencies of its sines, and both resample the position table.
     """
     single, float_ = torch.float32, Tensor.float
     torch.float32, Tensor.float = torch.float64, Tensor.double
@@ -69,19 +74,19 @@ def doubled() -> Iterator[None]:
         torch.float32, Tensor.float = single, float_
 
 
-def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
-    """Roboflow's own model, saved as by its training code."""
+def save_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
+    """Save Roboflow's model in each of its formats. Returns its outputs."""
     from rfdetr import config
     from rfdetr.models.lwdetr import build_model_from_config
     from rfdetr.utilities.tensors import NestedTensor
 
     name, _, options = name.partition(':')
-    kind = getattr(config, f'RFDETR{name}Config', None)
-    if kind is None:
+    config_class = getattr(config, f'RFDETR{name}Config', None)
+    if config_class is None:
         from rfdetr_plus.models import detection
 
-        kind = getattr(detection, f'RFDETR{name}Config')
-    settings = kind(device='cpu', **json.loads(options or '{}'))
+        config_class = getattr(detection, f'RFDETR{name}Config')
+    settings = config_class(device='cpu', **json.loads(options or '{}'))
     torch.manual_seed(0)
     model = build_model_from_config(settings).eval()
     randomize(model)
@@ -100,7 +105,7 @@ def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
     torch.save(content['model'], folder / 'bare.pth')
     model.double()
     found = []
-    for image in images(sizes or [(settings.resolution,) * 2]):
+    for image in random_images(sizes or [(settings.resolution,) * 2]):
         mask = torch.zeros(image.shape[0], *image.shape[-2:], dtype=torch.bool)
         with torch.no_grad(), doubled():
             outputs = model(NestedTensor(image, mask))
@@ -112,12 +117,14 @@ def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
                 masks=outputs.get('pred_masks'),
             )
         )
-    shown = {photo: predicted(model, settings, photograph(photo)) for photo in PHOTOGRAPHS}
-    return dict(sizes=found, photographs=shown)
+    predictions = {
+        photo: predict_rfdetr(model, settings, photograph(photo)) for photo in PHOTOGRAPHS
+    }
+    return dict(sizes=found, photographs=predictions)
 
 
-def predicted(model: nn.Module, settings: Any, pixels: np.ndarray) -> dict:
-    """The outputs by ``rfdetr``'s steps: the resized image, boxes, scores and rows of classes."""
+def predict_rfdetr(model: nn.Module, settings: Any, pixels: np.ndarray) -> dict:
+    """The prediction by ``rfdetr``'s steps: resized image, boxes, scores and labels."""
     from rfdetr.models.postprocess import PostProcess
     from torchvision.transforms import functional as F
 
@@ -130,8 +137,8 @@ def predicted(model: nn.Module, settings: Any, pixels: np.ndarray) -> dict:
     return dict(found[0], image=image)
 
 
-def shown_by(processor: Any, model: nn.Module, pixels: np.ndarray) -> dict:
-    """The outputs by transformers' steps: the resized image, boxes, scores and rows, best first."""
+def predict_transformers(processor: Any, model: nn.Module, pixels: np.ndarray) -> dict:
+    """The prediction by transformers' steps: resized image, boxes, scores, labels; best first."""
     image = processor(pixels, return_tensors='pt')['pixel_values'].double()
     with torch.no_grad(), doubled():
         outputs = model(image)
@@ -140,23 +147,23 @@ def shown_by(processor: Any, model: nn.Module, pixels: np.ndarray) -> dict:
     return {name: value[best] for name, value in found.items()} | dict(image=image)
 
 
-def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
-    """A model of transformers, saved by it."""
+def save_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
+    """Save a model of transformers. Returns its outputs."""
     import transformers
 
     name, _, options = name.partition(':')
     config = getattr(transformers, f'{name}Config')(**json.loads(options or '{}'))
     task = 'ForUniversalSegmentation' if name.startswith('Eomt') else 'ForObjectDetection'
-    if folder.name.startswith('seg'):
-        task = 'ForInstanceSegmentation'
     torch.manual_seed(0)
     model = getattr(transformers, f'{name}{task}')(config).eval()
     processor = PROCESSORS.get(name)
-    randomize(model, 0.1 if processor else 0.02)  # queries start alike
+    randomize(
+        model, 0.1 if processor else 0.02
+    )  # the queries begin equal, so DETRs need more noise
     model.save_pretrained(folder)
     model.double()
     found = []
-    for image in images(sizes):
+    for image in random_images(sizes):
         with torch.no_grad(), doubled():
             outputs = model(pixel_values=image)
         if name.startswith('Eomt'):
@@ -172,8 +179,10 @@ def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> di
         return dict(sizes=found, photographs={})
     steps = getattr(transformers, processor)(size=SIDES)
     steps.save_pretrained(folder)
-    shown = {photo: shown_by(steps, model, photograph(photo)) for photo in PHOTOGRAPHS}
-    return dict(sizes=found, photographs=shown)
+    predictions = {
+        photo: predict_transformers(steps, model, photograph(photo)) for photo in PHOTOGRAPHS
+    }
+    return dict(sizes=found, photographs=predictions)
 
 
 def main() -> None:
@@ -181,9 +190,9 @@ def main() -> None:
     kind, name, folder, *sizes = sys.argv[1:]
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    make = {'rfdetr': of_rfdetr, 'transformers': of_transformers}[kind]
+    save = {'rfdetr': save_rfdetr, 'transformers': save_transformers}[kind]
     pairs = [tuple(int(side) for side in size.split(',')) for size in sizes]
-    torch.save(make(name, path, pairs), path / 'outputs.pt')
+    torch.save(save(name, path, pairs), path / 'outputs.pt')
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-"""Downloads that succeed and fail, for :mod:`benchmarks.rude_server`."""
+"""The cases of ``benchmarks downloads``: URL, behavior of the server and expected outcome."""
 
 import io
 import os
@@ -23,12 +23,12 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights import open_checkpoint
 from vit_plugin.weights.downloads import cached_path
 
-STALLS = 0.3  # seconds of the time-out where the server stalls
+STALL_TIMEOUT = 0.3  # seconds, for cases in which the server stalls
 WEIGHTS = {'weight': np.random.default_rng(0).standard_normal((40, 500))}
 
 
 def content() -> bytes:
-    """A file of 160 kB."""
+    """The bytes of an .npz file of 160 kB with :data:`WEIGHTS`."""
     file = io.BytesIO()
     np.savez(file, **WEIGHTS)
     return file.getvalue()
@@ -36,20 +36,20 @@ def content() -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """A download.
+    """A download, and what is expected of it.
 
     Attributes:
-        path: behind the server's address: the behavior, and a file's name. A whole address is
-            taken as it is.
-        says: a pattern of the message; None if the download succeeds.
-        asked: the expected number of requests, if it matters.
-        around: a context around the download. It is given the server and the address.
-        timeout: seconds.
+        path: the path of the URL: the server's behavior, a slash, and the file's name. Or a whole
+            URL, in which SERVER stands for the server's address.
+        message: a pattern of the error's message; None if the download succeeds.
+        num_requests: the expected number of requests, if it matters.
+        around: makes a context manager around the download from the server and the URL.
+        timeout: time-out of the download in seconds.
     """
 
     path: str
-    says: str | None = None
-    asked: int | None = None
+    message: str | None = None
+    num_requests: int | None = None
     around: Callable | None = None
     timeout: float = 5
 
@@ -77,7 +77,7 @@ def folder_is_a_file(server: Server, url: str):
 
 
 @contextmanager
-def folder_nobody_can_make(server: Server, url: str):
+def folder_cannot_be_made(server: Server, url: str):
     with patch.object(torch.hub, 'get_dir', lambda: '/proc/none'):
         yield
 
@@ -93,7 +93,7 @@ def cached_before(server: Server, url: str):
 def cached_damaged(server: Server, url: str):
     """An earlier version had cached a truncated file.
 
-    The first try says so and the next fetches it.
+    Reading it fails with advice to download it again. The download then replaces it.
     """
     cached_path(url).parent.mkdir(parents=True)
     cached_path(url).write_bytes(server.content[:9999])
@@ -125,23 +125,23 @@ def beside_another(server: Server, url: str):
             open_checkpoint(url)
             os._exit(0)
         except ConfigError as error:
-            Path(tempfile.gettempdir(), f'{os.getpid()}.said').write_text(str(error))
+            Path(tempfile.gettempdir(), f'{os.getpid()}.message').write_text(str(error))
             os._exit(1)
-    while not server.asked:
+    while not server.requests:
         time.sleep(0.01)
-    said = None
+    message = None
     try:
         yield
     except ConfigError as error:
-        said = str(error)
+        message = str(error)
         raise
     finally:
         _, status = os.waitpid(process, 0)
-        other = Path(tempfile.gettempdir(), f'{process}.said')
-        other_said = other.read_text() if other.exists() else None
+        other = Path(tempfile.gettempdir(), f'{process}.message')
+        other_message = other.read_text() if other.exists() else None
         other.unlink(missing_ok=True)
-        assert bool(status) == bool(said)
-        assert bool(other_said) == bool(said)
+        assert bool(status) == bool(message)
+        assert bool(other_message) == bool(message)
 
 
 @contextmanager
@@ -153,20 +153,22 @@ def another_is_stopped(server: Server, url: str):
 
 
 def cases() -> list[Case]:
+    """All cases. The behaviors of the server are the keys of a table in `rude_server`."""
     digest, file = sha256(content()).hexdigest(), 'B_16.npz'
 
-    # A keyword is the server's behavior; a leading underscore makes a status a valid name.
-    def of(timeout: float = 5, **words: str | None) -> list[Case]:
+    def behaviors(timeout: float = 5, **messages: str | None) -> list[Case]:
+        # A keyword is the server's behavior, with _ for -. A leading underscore makes a status a
+        # valid keyword. The value is the pattern of the message.
         return [
-            Case(f'{name.strip("_").replace("_", "-")}/{file}', says, timeout=timeout)
-            for name, says in words.items()
+            Case(f'{name.strip("_").replace("_", "-")}/{file}', message, timeout=timeout)
+            for name, message in messages.items()
         ]
 
-    def right(name: str, says: str | None = None) -> Case:
-        return Case(f'right/{name}', says)
+    def right(name: str, message: str | None = None) -> Case:
+        return Case(f'right/{name}', message)
 
     return [
-        *of(
+        *behaviors(
             right=None,
             tagged=None,
             no_length=None,
@@ -175,11 +177,11 @@ def cases() -> list[Case]:
             gzip=None,
             length_word=None,
             length_minus=None,
-            soon=None,
+            recovers=None,
             busy=None,
             busy_long=None,
         ),
-        *of(
+        *behaviors(
             _204='status 204',
             _304='status 304',
             _401='status 401',
@@ -190,17 +192,17 @@ def cases() -> list[Case]:
             _503='status 503',
             unasked_206='status 206',
         ),
-        Case(f'404/{file}', 'status 404 Not Found.*check the URL', asked=1),
-        Case(f'500/{file}', 'status 500', asked=3),
-        *of(
-            STALLS,
+        Case(f'404/{file}', 'status 404 Not Found.*check the URL', num_requests=1),
+        Case(f'500/{file}', 'status 500', num_requests=3),
+        *behaviors(
+            STALL_TIMEOUT,
             silent='timed out',
             half_header='timed out',
             stalls='timed out',
             drip='only .* bytes came',
         ),
         # lengths and contents
-        *of(
+        *behaviors(
             cut='cut short|IncompleteRead',
             cut_chunks='Incomplete|InvalidChunk|invalid literal',
             closes='closed connection',
@@ -208,7 +210,7 @@ def cases() -> list[Case]:
             no_http='SSH-2.0-OpenSSH_9.6',
             resets='reset by peer',
             too_short='cannot be read',
-            lengths='multiple unmatching values',
+            two_lengths='multiple unmatching values',
             empty='it is empty',
             cut_gzip='cannot be read',
             bad_gzip='decompressing',
@@ -223,9 +225,9 @@ def cases() -> list[Case]:
         # the disk
         Case(f'right/{file}', 'cannot be saved .*too large', around=full_disk),
         Case(f'right/{file}', 'cannot be saved', around=folder_is_a_file),
-        Case(f'right/{file}', 'cannot be saved', around=folder_nobody_can_make),
-        Case(f'right/{file}', asked=0, around=cached_before),
-        Case(f'right/{file}', asked=1, around=cached_damaged),
+        Case(f'right/{file}', 'cannot be saved', around=folder_cannot_be_made),
+        Case(f'right/{file}', num_requests=0, around=cached_before),
+        Case(f'right/{file}', num_requests=1, around=cached_damaged),
         # addresses
         right('get?name=x&file=B_16.npz&token=1'),
         right('Gewichte_für_ViT_日本.npz'),
@@ -265,14 +267,14 @@ def cases() -> list[Case]:
         right(f'{file}#sha256=12', 'must end in #sha256='),
         right(f'{file}#md5=0123', 'must end in #sha256='),
         # other processes
-        Case(f'paced/{file}', asked=2, around=after_a_kill),
-        Case(f'paced/{file}', asked=1, around=beside_another),
+        Case(f'paced/{file}', num_requests=2, around=after_a_kill),
+        Case(f'paced/{file}', num_requests=1, around=beside_another),
         Case(
             f'drip/{file}',
             'only .* bytes came|another process failed',
-            asked=1,
+            num_requests=1,
             around=beside_another,
-            timeout=STALLS,
+            timeout=STALL_TIMEOUT,
         ),
-        Case(f'right/{file}', 'holds .*lock', asked=0, around=another_is_stopped),
+        Case(f'right/{file}', 'holds .*lock', num_requests=0, around=another_is_stopped),
     ]

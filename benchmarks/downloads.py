@@ -1,9 +1,9 @@
-"""Downloads of weights from servers that stall, lie, truncate and loop: the outcome of each.
+"""Try downloads of weights from a server that stalls, lies, truncates and loops.
 
     python benchmarks downloads
 
-Takes a quarter of a minute. Each case must succeed or end in one sentence; no traceback, no hang,
-no lost file.
+Each case (``download_cases.py``) must succeed or end in an error of one sentence, as the case
+expects, and leave no partial file. The server is ``rude_server.py``. Takes a quarter of a minute.
 """
 
 import os
@@ -26,13 +26,14 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights import downloads, open_checkpoint
 from vit_plugin.weights.downloads import cached_path
 
-LONGEST = 20  # seconds after which a case is taken to hang
-COLUMNS = ('right', 'one sentence', 'traceback', 'hang', 'lost')
+HANG_SECONDS = 20  # a case that takes longer is taken to hang
+# Outcomes of a case. 'lost' is another outcome than the case expects, or a wrong file.
+OUTCOMES = ('right', 'one sentence', 'traceback', 'hang', 'lost')
 
 
 def attempt(case: Case, folder: Path) -> tuple[str, str]:
-    """The column of the table for a case, and its message."""
-    outcomes: list[tuple[str, str]] = []
+    """Try a case with a cache in this folder. Returns one of :data:`OUTCOMES`, and its message."""
+    results: list[tuple[str, str]] = []
     with (
         serving(content()) as server,
         patch.object(torch.hub, 'get_dir', lambda: str(folder)),
@@ -42,14 +43,15 @@ def attempt(case: Case, folder: Path) -> tuple[str, str]:
         url = case.path.replace('SERVER', server.address.removeprefix('http://'))
         url = url if '://' in case.path else f'{server.address}/{url}'
         thread = threading.Thread(
-            target=lambda: outcomes.append(outcome(case, server, url)), daemon=True
+            target=lambda: results.append(outcome(case, server, url)), daemon=True
         )
         thread.start()
-        thread.join(LONGEST)
-    return outcomes[0] if outcomes else ('hang', f'after {LONGEST} s')
+        thread.join(HANG_SECONDS)
+    return results[0] if results else ('hang', f'after {HANG_SECONDS} s')
 
 
 def outcome(case: Case, server: Server, url: str) -> tuple[str, str]:
+    """Download, and compare with what the case expects."""
     try:
         with case.around(server, url) if case.around else open(os.devnull):
             weights = open_checkpoint(url).weights
@@ -59,17 +61,17 @@ def outcome(case: Case, server: Server, url: str) -> tuple[str, str]:
         end = ('one sentence', str(error))
     except Exception:
         return 'traceback', traceback.format_exc()
-    if (end[0] == 'right') != (case.says is None) or not re.search(case.says or '', end[1]):
+    if (end[0] == 'right') != (case.message is None) or not re.search(case.message or '', end[1]):
         return 'lost', f'other than expected: {end}'
     if end[0] == 'one sentence' and (not end[1].endswith('.') or '\n' in end[1]):
         return 'lost', f'not one sentence: {end[1]}'
-    if case.asked is not None and len(server.asked) != case.asked:
-        return 'lost', f'{len(server.asked)} requests: {server.asked}; {end}'
-    return left_over(case, url, end)
+    if case.num_requests is not None and len(server.requests) != case.num_requests:
+        return 'lost', f'{len(server.requests)} requests: {server.requests}; {end}'
+    return check_cache(case, url, end)
 
 
-def left_over(case: Case, url: str, end: tuple[str, str]) -> tuple[str, str]:
-    """The outcome, unless the cache has unexpected files or lacks expected ones."""
+def check_cache(case: Case, url: str, end: tuple[str, str]) -> tuple[str, str]:
+    """The outcome ``end``, or 'lost' if the cache has unexpected files or lacks expected ones."""
     cache = Path(torch.hub.get_dir(), 'checkpoints')
     found = cache.rglob('*') if cache.is_dir() else ()
     files = [path.name for path in found if path.is_file() and path.suffix != '.lock']
@@ -89,16 +91,16 @@ def is_cached(url: str) -> bool:
 
 
 def main() -> int:
-    counts, rows = Counter(), cases()
+    counts, all_cases = Counter(), cases()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        for i, case in enumerate(rows):
-            column, said = attempt(case, Path(folder, str(i)))
+        for i, case in enumerate(all_cases):
+            column, message = attempt(case, Path(folder, str(i)))
             counts[column] += 1
-            print(f'{column:13} {case}: {said}'.encode(errors='backslashreplace').decode())
+            print(f'{column:13} {case}: {message}'.encode(errors='backslashreplace').decode())
     print(
-        f'downloads: tried {len(rows)}, '
-        + ', '.join(f'{column} {counts[column]}' for column in COLUMNS)
+        f'downloads: tried {len(all_cases)}, '
+        + ', '.join(f'{column} {counts[column]}' for column in OUTCOMES)
         + f', in {time.monotonic() - began:.0f} s'
     )
     return int(counts['traceback'] + counts['hang'] + counts['lost'] > 0)

@@ -1,19 +1,18 @@
-"""Every config of MMPretrain's with a Vision Transformer: does it run on our backbone by one
-changed line?
+"""Check that MMPretrain's configs of Vision Transformers run on our backbone by one changed line.
 
 ``type='VisionTransformer'`` becomes ``type='vit_plugin.MMVisionTransformer'``, and nothing else
-changes. Both are built whole on the meta device, where the numbers of their parameters must be
-equal. Then both are built with their first two blocks, at full width. Ours loads MMPretrain's state
-dict, in float64, and the outputs are compared on images of the native size and of another one.
+changes. Both backbones are built on the meta device, where their numbers of parameters must be
+equal. Then both are built with two blocks at full width. Ours loads MMPretrain's state dict, in
+float64, and the outputs are compared on images of the native size and of another one.
 
     python benchmarks dropin [--configs 'deit*/*'] [--out dropin.md]
 
-Prints a row for each backbone: the largest difference relative to the largest value, or rejected
-with the reason. Ends with the numbers for each folder of configs, and with status 1 if anything is
-unequal. Takes some ten minutes on a core.
+Prints a row for each backbone: the largest difference relative to the largest value, or why the
+config is rejected. Ends with the counts for each folder of configs, and with status 1 if a backbone
+is unequal. Takes some ten minutes on a core.
 
-Two of MMPretrain's classes compute something else than their papers. They are mended before the
-comparison, see ``MENDED``: what is equal then is the mended model.
+Two of MMPretrain's classes compute something else than their papers. They are corrected before the
+comparison, see ``CORRECTIONS``.
 """
 
 import argparse
@@ -30,8 +29,8 @@ import torch
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope
-from mmpretrain.models import VisionTransformer as Theirs
-from mmpretrain.registry import MODELS as THEIRS
+from mmpretrain.models import VisionTransformer as OriginalVisionTransformer
+from mmpretrain.registry import MODELS as ORIGINAL_MODELS
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
@@ -39,27 +38,29 @@ from vit_plugin.files.untrusted_text import markdown_table
 from vit_plugin.registry import MODELS
 
 CONFIGS = Path(mmpretrain.__file__).parent / '.mim/configs'
-KINDS = {
+# The registered names of MMPretrain's Vision Transformers.
+CLASS_NAMES = {
     name
-    for name, kind in THEIRS.module_dict.items()
-    if isinstance(kind, type) and issubclass(kind, Theirs)
+    for name, cls in ORIGINAL_MODELS.module_dict.items()
+    if isinstance(cls, type) and issubclass(cls, OriginalVisionTransformer)
 }
 TOLERANCE = 1e-12
-BLOCKS = 2
+BLOCKS = 2  # of the compared backbones
 
 
 def norm_before_mlp(model: nn.Module) -> None:
-    """DeiT3's blocks apply ``ln1`` before the MLP too.
+    """Give the blocks' ``ln2`` the values of ``ln1``.
 
-    Give ``ln2``, which they never use, the same values.
+    MMPretrain's DeiT3 applies ``ln1`` before the MLP too, and never ``ln2``. Ours applies ``ln2``.
     """
     for layer in model.layers:
         layer.ln2.load_state_dict(layer.ln1.state_dict())
 
 
 def rotary_of_eva02(model: nn.Module) -> None:
-    """Give ViTEVA02 the table of EVA-02's authors on every grid, as MMPretrain's checkpoints do on
-    one.
+    """Give ViTEVA02 the rotary table of EVA-02's authors on every grid.
+
+    MMPretrain computes another one; its checkpoints hold the authors' table of one grid.
     """
 
     def table(height: int, width: int) -> tuple[Tensor, Tensor]:
@@ -79,7 +80,7 @@ def rotary_of_eva02(model: nn.Module) -> None:
     model.rope.freqs_cos, model.rope.freqs_sin = table(*model.rope.patch_resolution)
 
 
-MENDED: dict[str, Callable[[nn.Module], None]] = {
+CORRECTIONS: dict[str, Callable[[nn.Module], None]] = {
     'DeiT3': norm_before_mlp,
     'ViTEVA02': rotary_of_eva02,
 }
@@ -88,7 +89,7 @@ MENDED: dict[str, Callable[[nn.Module], None]] = {
 def backbones(cfg: Any, path: str = 'model') -> Iterator[tuple[str, dict]]:
     """The path and the config of every Vision Transformer of MMPretrain's in a model."""
     if isinstance(cfg, dict):
-        if str(cfg.get('type')).rpartition('.')[2] in KINDS:
+        if str(cfg.get('type')).rpartition('.')[2] in CLASS_NAMES:
             # The model around the backbone removes `pretrained`.
             yield path, {name: value for name, value in cfg.items() if name != 'pretrained'}
         for name, value in cfg.items():
@@ -103,7 +104,7 @@ def backbones_in_configs(pattern: str = '*/*') -> Iterator[tuple[str, str, dict]
             try:
                 model = Config.fromfile(file).to_dict().get('model')
             except (KeyError, RuntimeError) as error:
-                if any(kind in file.read_text() for kind in KINDS):
+                if any(class_name in file.read_text() for class_name in CLASS_NAMES):
                     raise
                 warnings.warn(
                     f'{name} cannot be read, and names no Vision Transformer: {error}', stacklevel=2
@@ -112,28 +113,26 @@ def backbones_in_configs(pattern: str = '*/*') -> Iterator[tuple[str, str, dict]
             yield from ((str(name), path, cfg) for path, cfg in backbones(model))
 
 
-def shrunk(cfg: dict, narrow: Mapping[str, int]) -> dict:
-    """The backbone with its first two blocks, for images of its own size.
-
-    ``narrow`` may change its width.
-    """
-    sizes = THEIRS.get(cfg['type']).arch_zoo[cfg['arch']]
+def shrunk(cfg: dict, sizes: Mapping[str, int]) -> dict:
+    """The config with two blocks. ``sizes`` replaces other sizes of its architecture."""
+    arch = ORIGINAL_MODELS.get(cfg['type']).arch_zoo[cfg['arch']]
     frozen = cfg.get('frozen_stages', -1)
-    changed = dict(copy.deepcopy(cfg), arch=dict(sizes, num_layers=BLOCKS, **narrow))
-    if frozen == sizes['num_layers']:
+    changed = dict(copy.deepcopy(cfg), arch=dict(arch, num_layers=BLOCKS, **sizes))
+    if frozen == arch['num_layers']:
         changed['frozen_stages'] = BLOCKS
-    # A checkpoint that does not exist, or random values that are replaced.
+    # It names a checkpoint, which does not fit, or random values, which are replaced.
     changed.pop('init_cfg', None)
     return changed
 
 
 def original(cfg: dict) -> nn.Module:
+    """Build MMPretrain's backbone."""
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        return THEIRS.build(copy.deepcopy(cfg))
+        return ORIGINAL_MODELS.build(copy.deepcopy(cfg))
 
 
 def ours(cfg: dict) -> nn.Module:
-    """Our backbone for a config of theirs: the one changed line."""
+    """Build our backbone from a config of MMPretrain, of which only the type is changed."""
     return MODELS.build(
         dict(copy.deepcopy(cfg), type=f'vit_plugin.MM{cfg["type"].rpartition(".")[2]}')
     )
@@ -146,21 +145,21 @@ def randomize(model: nn.Module) -> None:
             parameter.normal_(std=0.02) if parameter.ndim > 1 else parameter.uniform_(0.5, 1.5)
 
 
-def count(model: nn.Module) -> int:
+def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def learning(model: nn.Module) -> int:
+def count_trainable(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
 @torch.no_grad()
-def compare(cfg: dict, **narrow: int) -> float:
-    """The largest difference of the outputs, relative to the largest value.
+def compare(cfg: dict, **sizes: int) -> float:
+    """The largest difference of the outputs of both backbones, relative to the largest value.
 
     Args:
         cfg: a backbone of MMPretrain's.
-        **narrow: sizes in place of its own.
+        **sizes: sizes in place of those of its architecture, to make it small.
 
     Raises:
         ConfigError: if our backbone rejects the config.
@@ -168,47 +167,52 @@ def compare(cfg: dict, **narrow: int) -> float:
     torch.manual_seed(0)
     with torch.device('meta'):
         whole = ours(cfg), original(cfg)
-    assert count(whole[0]) == count(whole[1])
-    cfg = shrunk(cfg, narrow)
-    mine = ours(cfg).double().eval()
+    assert count_parameters(whole[0]) == count_parameters(whole[1])
+    cfg = shrunk(cfg, sizes)
+    plugin = ours(cfg).double().eval()
     theirs = original(cfg).double()
     theirs.eval()
     randomize(theirs)
-    MENDED.get(cfg['type'], lambda model: None)(theirs)
-    missing, unexpected = mine.load_state_dict(theirs.state_dict(), strict=False)
+    CORRECTIONS.get(cfg['type'], lambda model: None)(theirs)
+    missing, unexpected = plugin.load_state_dict(theirs.state_dict(), strict=False)
     assert not unexpected, unexpected
     assert not missing, missing
-    assert learning(mine) == learning(theirs)
-    side, patch = mine.img_size[0], mine.patch_embed.stride
-    sizes = (mine.img_size, (side - 5 * patch + 3, side - 3 * patch))
+    assert count_trainable(plugin) == count_trainable(theirs)
+    side, patch = plugin.img_size[0], plugin.patch_embed.stride
+    # The other size is smaller and not square, and its height no multiple of the patch size.
+    image_sizes = (plugin.img_size, (side - 5 * patch + 3, side - 3 * patch))
     return max(
-        difference(theirs(images), mine(images))
-        for size in sizes
+        difference(theirs(images), plugin(images))
+        for size in image_sizes
         for images in [torch.randn(1, 3, *size, dtype=torch.float64)]
     )
 
 
-def difference(expected: tuple, actual: tuple) -> float:
-    """The largest difference relative to the largest value. inf for other shapes, or if a value is
-    not finite.
+def difference(expected: Any, actual: Any) -> float:
+    """The largest difference relative to the largest value, of tensors or nested tuples of them.
+
+    inf if shapes differ or a value is not finite.
     """
     if len(expected) != len(actual):
         return float('inf')
     if isinstance(expected, tuple):
         return max(map(difference, expected, actual))
-    if expected.shape != actual.shape or not expected.isfinite().all():
+    if expected.shape != actual.shape or not (
+        expected.isfinite().all() and actual.isfinite().all()
+    ):
         return float('inf')
     return float((expected - actual).abs().max() / expected.abs().max())
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--configs', default='*', help='pattern of the configs')
     parser.add_argument('--out', type=Path, help='file for the table')
     args = parser.parse_args()
     warnings.filterwarnings('ignore', category=UserWarning)
     MMLogger.get_current_instance().setLevel('ERROR')
-    counts, worst, known = {}, 0.0, {}
+    counts, worst = {}, 0.0
+    known = {}  # many configs have the same backbone
     rows = ['| config | backbone | outputs |', '|---|---|---|']
     print(*rows, sep='\n')
     for name, path, cfg in backbones_in_configs(args.configs):

@@ -1,7 +1,8 @@
-"""Trainings of several programs or models in the same minutes of processor time.
+"""Compare trainings of several programs or models in the same minutes of CPU time.
 
-Each learns on a core of its own, in one thread, for the number of epochs that fills the minutes,
-estimated from short trainings.
+Each training has a core of its own and one thread, and takes the number of epochs that fills the
+minutes, estimated from short trainings. ``models.py``, ``transfer.py`` and ``ultralytics_side.py``
+use it.
 """
 
 import json
@@ -17,18 +18,19 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 COMMAND = (sys.executable, '-m', 'vit_plugin')
-THREADS = ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS')
+THREAD_VARIABLES = ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS')
+# Task -> printed name of a metric -> its key in the metrics of ``vit-plugin test``.
 METRICS = dict(
     classification={'top-1': 'accuracy/top1'},
     detection=dict(AP='coco/bbox_mAP', AP50='coco/bbox_mAP_50'),
     instance={'mask AP': 'coco/segm_mAP', 'mask AP50': 'coco/segm_mAP_50'},
     segmentation=dict(mIoU='mIoU'),
 )
-EXTRA_EPOCHS = 2  # in a second short training, whose additional time is that of the epochs
+EXTRA_EPOCHS = 2  # of a second short training: its additional time is theirs
 
 
 class Cores(SimpleQueue[int]):
-    """The cores where nothing is trained."""
+    """A queue of the idle cores. A command takes one and returns it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,17 +38,17 @@ class Cores(SimpleQueue[int]):
             self.put(core)
 
     def run(self, command: Sequence[str]) -> float:
-        """Run a command on one of them, and return its processor time in seconds.
+        """Run a command on one of them, and return its CPU time in seconds.
 
         Raises:
-            RuntimeError: the command failed, with the end of what it printed.
+            RuntimeError: if the command fails, with the end of its output.
         """
         core = self.get()
         try:
             with tempfile.TemporaryFile() as log:
                 process = subprocess.Popen(
                     ['taskset', '-c', str(core), *command],
-                    env=os.environ | dict.fromkeys(THREADS, '1'),
+                    env=os.environ | dict.fromkeys(THREAD_VARIABLES, '1'),
                     stdout=log,
                     stderr=log,
                 )
@@ -60,100 +62,112 @@ class Cores(SimpleQueue[int]):
         return usage.ru_utime + usage.ru_stime
 
 
-class Side(NamedTuple):
+class Contender(NamedTuple):
     """One of the programs or models that are compared.
 
     Attributes:
-        train: a folder to write into, epochs and a seed -> the command.
-        judge: the folder, and what runs a command -> the metrics, in per cent.
+        train: (folder to write into, epochs, seed) -> the command that trains.
+        evaluate: (the folder, a function that runs a command) -> the metrics in percent.
     """
 
     train: Callable[[Path, int, int], Sequence[str]]
-    judge: Callable[[Path, Callable[[Sequence[str]], float]], Mapping[str, float]]
+    evaluate: Callable[[Path, Callable[[Sequence[str]], float]], Mapping[str, float]]
 
 
-def vit_plugin(
+def plugin_contender(
     data: Path,
     task: str,
     options: Sequence[str],
     one_validation: bool,
-    more: Sequence[str] = (),
-) -> Side:
-    """``vit-plugin train --data`` with these options, validated after each epoch or at its end.
+    cfg_options: Sequence[str] = (),
+) -> Contender:
+    """A contender that trains by ``vit-plugin train --data``.
 
-    ``more`` are further settings of its config.
+    Args:
+        data: the data folder.
+        task: a key of :data:`METRICS`.
+        options: further flags of ``vit-plugin train``.
+        one_validation: whether to validate only at the end, not after each epoch.
+        cfg_options: further settings of its config.
     """
 
     def train(folder: Path, epochs: int, seed: int) -> Sequence[str]:
         named = ['--data', str(data), '--task', task, '--epochs', str(epochs), *options]
         workers = [f'{split}_dataloader.num_workers=0' for split in ('train', 'val')]
-        settings = [f'randomness.seed={seed}', *workers, *more]
+        settings = [f'randomness.seed={seed}', *workers, *cfg_options]
         if one_validation:
             settings.append(f'train_cfg.val_interval={epochs}')
         process = ['--no-persistent-workers', '--work-dir', f'{folder}/run']
         return [*COMMAND, 'train', *named, *process, '--cfg-options', *settings]
 
-    def judge(folder: Path, run: Callable[[Sequence[str]], float]) -> Mapping[str, float]:
+    def evaluate(folder: Path, run: Callable[[Sequence[str]], float]) -> Mapping[str, float]:
         out = folder / 'metrics.json'
         run([*COMMAND, 'test', f'{folder}/run', '--out', str(out), '--out-item', 'metrics'])
         metrics = json.loads(out.read_text())
         return {name: metrics[key] for name, key in METRICS[task].items()}
 
-    return Side(train, judge)
+    return Contender(train, evaluate)
 
 
 def compare(
-    sides: Mapping[str, Side],
+    contenders: Mapping[str, Contender],
     minutes: Sequence[float],
     seeds: int,
     cores: Cores,
     folder: Path,
     counts_start: bool = True,
 ) -> Iterator[str]:
-    """Train all sides for all minutes with all seeds. Yields a line for each result.
+    """Train each contender for each of the minutes with each seed.
+
+    Yields a line for the estimated times of each contender, and a line for each result.
 
     Args:
-        counts_start: whether the minutes include those of a program's start.
+        contenders: what to compare, by name.
+        minutes: CPU minutes of a training; each of them is compared.
+        seeds: number of seeds.
+        cores: the cores to train on.
+        folder: the folder for the runs.
+        counts_start: whether the minutes include the start of the program.
     """
 
-    def learn(side: str, where: str, epochs: int, seed: int) -> float:
-        return cores.run(sides[side].train(folder / side / where, epochs, seed)) / 60
+    def minutes_of(name: str, run: str, epochs: int, seed: int) -> float:
+        return cores.run(contenders[name].train(folder / name / run, epochs, seed)) / 60
 
-    def times(side: str) -> tuple[float, float]:
+    def estimate(name: str) -> tuple[float, float]:
         """The minutes of a start, and of an epoch."""
-        one, extra = learn(side, 'one', 1, 0), EXTRA_EPOCHS
-        # The time of a start varies by seconds, so the epochs must take a good part of it.
-        while (added := learn(side, f'{extra}_more', 1 + extra, 0) - one) < one / 3:
+        one, extra = minutes_of(name, 'one', 1, 0), EXTRA_EPOCHS
+        # The start's time varies by seconds, so the extra epochs must take a good part of it.
+        while (added := minutes_of(name, f'{extra}_more', 1 + extra, 0) - one) < one / 3:
             extra *= 4
         return one - added / extra, added / extra
 
-    def result(side: str, limit: float, seed: int) -> tuple[float, int, Mapping[str, float]]:
-        start, epoch = known[side]
-        learning = limit - start if counts_start else limit
-        epochs = max(1, round(learning / epoch))
-        where = f'{limit}_{seed}'
-        spent = learn(side, where, epochs, seed)
-        return spent, epochs, sides[side].judge(folder / side / where, cores.run)
+    def result(name: str, limit: float, seed: int) -> tuple[float, int, Mapping[str, float]]:
+        start, epoch = estimates[name]
+        for_epochs = limit - start if counts_start else limit
+        epochs = max(1, round(for_epochs / epoch))
+        run = f'{limit}_{seed}'
+        spent = minutes_of(name, run, epochs, seed)
+        return spent, epochs, contenders[name].evaluate(folder / name / run, cores.run)
 
     with ThreadPoolExecutor(cores.qsize()) as pool:
-        known = dict(zip(sides, pool.map(times, sides), strict=True))
-        for side, (start, epoch) in known.items():
-            yield f'{side}: {60 * start:.0f} s to start, {60 * epoch:.1f} s for an epoch'
+        estimates = dict(zip(contenders, pool.map(estimate, contenders), strict=True))
+        for name, (start, epoch) in estimates.items():
+            yield f'{name}: {60 * start:.0f} s to start, {60 * epoch:.1f} s for an epoch'
         jobs = {
-            (side, limit): [pool.submit(result, side, limit, seed) for seed in range(seeds)]
+            (name, limit): [pool.submit(result, name, limit, seed) for seed in range(seeds)]
             for limit in minutes
-            for side in sides
+            for name in contenders
         }
-        for (side, _), started in jobs.items():
+        for (name, _), started in jobs.items():
             spent, epochs, metrics = zip(*(job.result() for job in started), strict=True)
-            said = ', '.join(
-                spread(name, [found[name] for found in metrics]) for name in metrics[0]
+            scores = ', '.join(
+                format_metric(metric, [found[metric] for found in metrics]) for metric in metrics[0]
             )
-            yield f'{side}: {statistics.mean(spent):.1f} minutes, {epochs[0]} epochs, {said}'
+            yield f'{name}: {statistics.mean(spent):.1f} minutes, {epochs[0]} epochs, {scores}'
 
 
-def spread(name: str, values: Sequence[float]) -> str:
-    """The mean of a metric, its deviation over seeds, and all its values."""
+def format_metric(name: str, values: Sequence[float]) -> str:
+    """The mean of a metric, its standard deviation over seeds, and the value of each seed."""
     each = ', '.join(f'{value:.1f}' for value in values)
     if len(values) == 1:
         return f'{name} {each}'

@@ -23,14 +23,19 @@ from urllib.request import urlopen
 import numpy as np
 from PIL import Image
 
-LIMIT = 600.0  # seconds for one command
-PORT = 7861
+TIMEOUT = 600.0  # seconds for one command
+PORT = 7861  # of the demo
 CONFIG, RUN, IMAGE = 'work_dirs/images/config.py', 'work_dirs/images', 'images/dark/0.png'
 ARCH = '--arch timm://test_vit --img-size 32 --epochs 1'
 
 
 class Call(NamedTuple):
-    """The arguments of a command, and the file that it makes or words that it prints."""
+    """A call of a command.
+
+    Attributes:
+        arguments: its arguments.
+        made: the file that it makes, or words that it prints.
+    """
 
     arguments: str
     made: str
@@ -49,26 +54,26 @@ CALLS = {
     'plan': Call(f'{CONFIG} --gpus 1 --gpu-memory 8 --out plan.json', 'plan.json'),
     'doctor': Call(RUN, 'checks found nothing'),
     'zoo': Call('vit_tiny_patch16*', 'vit_tiny_patch16_224'),
-    'demo': Call(f'{RUN} --port {PORT}', 'Interrupted.'),  # once the page has answered
+    'demo': Call(f'{RUN} --port {PORT}', 'Interrupted.'),  # by finish()
 }
 
 
 def write_images(folder: Path) -> None:
     """Two classes of eight images of noise, light and dark."""
-    generator = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for name, level in (('light', 130), ('dark', 0)):
         (folder / name).mkdir(parents=True)
         for number in range(8):
-            pixels = generator.integers(level, level + 120, (24, 24, 3), dtype=np.uint8)
+            pixels = rng.integers(level, level + 120, (24, 24, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(folder / name / f'{number}.png')
 
 
 def finish(process: subprocess.Popen, command: str) -> tuple[int, str]:
-    """The status of a command and its output.
+    """Wait for a command. Returns its exit status, 124 after a time-out, and its output.
 
-    The page of a demo is requested, then the demo is stopped.
+    A demo does not end by itself: once its page answers, it is interrupted like by Ctrl+C.
     """
-    end = time.monotonic() + LIMIT
+    end = time.monotonic() + TIMEOUT
     while command == 'demo' and process.poll() is None and time.monotonic() < end:
         try:
             with urlopen(f'http://127.0.0.1:{PORT}', timeout=10) as page:
@@ -79,23 +84,23 @@ def finish(process: subprocess.Popen, command: str) -> tuple[int, str]:
             process.send_signal(signal.SIGINT)
             break
     try:
-        said = process.communicate(timeout=max(end - time.monotonic(), 1))[0]
+        output = process.communicate(timeout=max(end - time.monotonic(), 1))[0]
     except subprocess.TimeoutExpired:
         process.kill()
         return 124, process.communicate()[0]
     ended_by_us = command == 'demo' and process.returncode == 130
-    return 0 if ended_by_us else process.returncode, said
+    return 0 if ended_by_us else process.returncode, output
 
 
 def outcomes(
     program: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Each command with its outcome and its output.
+    """Run all calls in order. Yields each command with its outcome and its output.
 
     Args:
         program: the words before a command, such as ``['vit-plugin']``.
         folder: an empty folder for the commands' files.
-        env: the environment.
+        env: environment variables.
     """
     write_images(folder / 'images')
     for command, call in CALLS.items():
@@ -107,21 +112,21 @@ def outcomes(
             stderr=subprocess.STDOUT,
             text=True,
         )
-        status, said = finish(process, command)
-        is_made = call.made in said or (folder / call.made).exists()
-        if 'is not installed; ' in said and status == 1:
-            yield command, 'says which extra it needs', said
+        status, output = finish(process, command)
+        is_made = call.made in output or (folder / call.made).exists()
+        if 'is not installed; ' in output and status == 1:
+            yield command, 'says which extra it needs', output
         else:
-            yield command, 'ok' if status == 0 and is_made else f'FAILED, status {status}', said
+            yield command, 'ok' if status == 0 and is_made else f'FAILED, status {status}', output
 
 
 def report(program: Sequence[str], folder: Path, env: Mapping[str, str]) -> int:
     """Print the outcome of each command. Returns 1 if one fails."""
     failed = 0
-    for command, outcome, said in outcomes(program, folder, env):
+    for command, outcome, output in outcomes(program, folder, env):
         print(f'{command}: {outcome}', flush=True)
         if outcome.startswith('FAILED'):
-            print(said[-4000:])
+            print(output[-4000:])
             failed = 1
     return failed
 

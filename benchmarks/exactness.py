@@ -1,11 +1,12 @@
-"""A run that is stopped after any iteration and resumed ends bit-identical to one that is not.
+"""Check that a run stopped after any iteration and resumed ends bit-identical to one never stopped.
 
     python benchmarks exactness [--workers 0 2 3] [--stops 1 2 ... 12]
 
-For both loops, and for a wider model, each number of data workers and each iteration of the tiny
-run (augmentation, mixup, dropout, drop path, EMA, clipping, schedules, a best checkpoint): all of
-the final checkpoint and the history of the validations are compared with an undisturbed run without
-workers. It takes 3 s for each stop on a quiet machine.
+The tiny run (``tiny_run.py``) has all that draws random numbers or keeps state: augmentation,
+mixup, dropout, drop path, EMA, clipping, schedules and a best checkpoint. It is stopped after each
+iteration with each number of data workers, in the epoch-based and the iteration-based loop and with
+a wider model. The whole final checkpoint and the history of validations are compared with those of
+an undisturbed run without workers. It takes 3 s for each stop on a quiet machine.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from vit_plugin.engine import CheckpointHook
 
 
 class StoppedError(Exception):
-    """Ends a run that was asked to stop."""
+    """Ends a run at a chosen iteration."""
 
 
 class StopHook(Hook):
@@ -45,7 +46,7 @@ class StopHook(Hook):
 
 
 def train(cfg: Config, stop: int | None = None) -> Runner:
-    """Run a training, to its end or to the end of an iteration."""
+    """Train to the end, or until the iteration ``stop`` has been saved."""
     runner = build(cfg)
     if stop:
         runner.register_hook(StopHook(stop))
@@ -55,7 +56,7 @@ def train(cfg: Config, stop: int | None = None) -> Runner:
 
 
 def history(work_dir: str | Path) -> dict[str, Any]:
-    """The report of a run, without its times."""
+    """The record of a run's validations, without times."""
     record = json.loads(Path(work_dir, 'metrics.json').read_text())
     return {name: value for name, value in record.items() if name not in ('seconds', 'clock')}
 
@@ -74,7 +75,16 @@ def stop_and_resume(
     workers_after: int | None = None,
     **options: Any,
 ) -> None:
-    """Train until after an iteration, and in another runner to the end."""
+    """Train until an iteration has been saved, then resume in a new runner to the end.
+
+    Args:
+        work_dir: folder of the run.
+        stop: the iteration, counted from 1.
+        loop: ``epoch`` or ``iter``.
+        workers: number of data workers.
+        workers_after: number of data workers after resuming; the same by default.
+        options: further options of :func:`benchmarks.tiny_run.tiny_cfg`.
+    """
     train(tiny_cfg(work_dir, loop, workers, **options), stop)
     train(
         tiny_cfg(
@@ -88,12 +98,12 @@ def stop_and_resume(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--workers', type=int, nargs='+', default=[0, 2, 3])
     parser.add_argument('--stops', type=int, nargs='+', default=range(1, ITERATIONS + 1))
     args = parser.parse_args()
     warnings.simplefilter('ignore')
-    done, wrong = 0, []
+    runs, wrong = 0, []
     for loop, options in (('epoch', {}), ('iter', {}), ('epoch', WIDE)):
         with tempfile.TemporaryDirectory() as folder:
             train(tiny_cfg(Path(folder, 'whole'), loop, **options))
@@ -102,15 +112,15 @@ def main() -> None:
                     name = f'{loop}{"_wide" if options else ""}_{workers}_{stop}'
                     stop_and_resume(Path(folder, name), stop, loop, workers, **options)
                     different = compare(Path(folder, 'whole'), Path(folder, name))
-                    done += 1
+                    runs += 1
                     if different:
                         wrong.append(name)
                         print(
                             f'{name}: {len(different)} differ, such as {different[0]}', flush=True
                         )
     print(
-        f'{done} runs stopped and resumed (loops epoch and iter, and a wider model, workers '
-        f'{args.workers}): {done - len(wrong)} bit-identical to the undisturbed run, {len(wrong)} '
+        f'{runs} runs stopped and resumed (loops epoch and iter, and a wider model, workers '
+        f'{args.workers}): {runs - len(wrong)} bit-identical to the undisturbed run, {len(wrong)} '
         'not'
     )
     sys.exit(bool(wrong))

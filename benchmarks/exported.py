@@ -1,10 +1,10 @@
-"""How fast exported detectors and segmentors are in onnxruntime, next to the same models in torch.
+"""Measure exported detectors and segmentors in onnxruntime, next to the same models in torch.
 
     python benchmarks exported [--rounds 7] [--only RECIPE ...] [--others NAME=FILE.onnx ...]
 
-One image and one thread; random weights. Prints milliseconds and their ratio, medians over the
-rounds, in which all models take turns. ``--others`` are files of other programs, timed with random
-images of their own size. All recipes take 15 minutes. The real-time detectors:
+One image, one thread, random weights. Prints milliseconds and their ratio, as medians over rounds
+in which all models are interleaved. ``--others`` are ONNX files of other programs, timed with
+random images of their own size. All recipes take 15 minutes. To compare a real-time detector:
 
     python benchmarks exported --only ecdet-s_ecvit-t_8xb2-12e_coco --others yolo11n=yolo11n.onnx
 """
@@ -24,7 +24,7 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 
-import vit_plugin.detection  # noqa: F401  before MMDetection
+import vit_plugin.detection  # noqa: F401  must be imported before MMDetection
 from benchmarks.measuring.calls import interleaved
 from benchmarks.runtimes import random_inputs
 from vit_plugin.config import read_config
@@ -32,11 +32,19 @@ from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
 from vit_plugin.passes import optimize
 
+# RF-DETR's nano model is this change of its small one.
 NANO = {'bbox_head.decoder.num_layers': 2, 'backbone.img_size': 384}
+WARM_UP_ROUNDS = 2  # not counted
 
 
 class Row(NamedTuple):
-    """A recipe, the height and the width of the image, and changes of its model."""
+    """A measured model.
+
+    Attributes:
+        recipe: the name of a file in configs/.
+        size: height and width of the image.
+        changes: settings to change below ``model``.
+    """
 
     recipe: str
     size: tuple[int, int]
@@ -67,8 +75,8 @@ ROWS = {
 }
 
 
-def built(row: Row) -> nn.Module:
-    """The model of a recipe, as after training."""
+def build(row: Row) -> nn.Module:
+    """The model of a recipe with random weights, in the state after a training."""
     cfg = read_config(str(next(Path('configs').rglob(f'{row.recipe}.py'))))
     cfg.merge_from_dict({f'model.{name}': value for name, value in row.changes.items()})
     __import__(f'{cfg.default_scope}.models')
@@ -76,25 +84,25 @@ def built(row: Row) -> nn.Module:
     # With other seeds, scores of random weights tie, and rounding chooses the queries.
     torch.manual_seed(3)
     model = revert_sync_batchnorm(MODELS.build(cfg.model)).eval()
-    model.test_cfg.update(mode='whole')  # a segmentor's windows are not a graph
-    if hasattr(model.backbone, 'queries'):
+    model.test_cfg.update(mode='whole')  # a segmentor's sliding windows cannot be exported
+    if hasattr(model.backbone, 'queries'):  # EoMT anneals its masked attention to none
         model.backbone.queries.set_probs([0.0] * len(model.backbone.queries.attn_mask_probs))
     return model
 
 
-def session_of(file: Path) -> onnxruntime.InferenceSession:
-    """A file in onnxruntime, on one thread."""
+def open_session(file: Path) -> onnxruntime.InferenceSession:
+    """Open a file in onnxruntime, with one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(file, options, providers=['CPUExecutionProvider'])
 
 
 def calls_of(name: str, row: Row, folder: Path) -> tuple[dict[str, Callable], str]:
-    """A model in torch and in onnxruntime, and the words for its row."""
-    deployed, file = deploy(built(row)), folder / f'{name}.onnx'
+    """Export a model. Returns the calls to time, and a description for the printed line."""
+    deployed, file = deploy(build(row)), folder / f'{name}.onnx'
     millions = sum(parameter.numel() for parameter in deployed.model.parameters()) / 1e6
     difference = export(deployed, file, row.size)
-    eager, session = optimize(deployed), session_of(file)
+    eager, session = optimize(deployed), open_session(file)
     # Some models take the image alone, others also its size.
     inputs = (255 * torch.rand(1, 3, *row.size), torch.tensor([row.size]))[: len(deployed.inputs)]
     arrays = dict(zip(deployed.inputs, (tensor.numpy() for tensor in inputs), strict=True))
@@ -118,22 +126,24 @@ def main() -> None:
     os.environ['OMP_NUM_THREADS'] = '1'
     torch.set_num_threads(1)
     calls: dict[str, Callable] = {}
-    facts: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in args.only:
-            row_calls, facts[name] = calls_of(name, ROWS[name], Path(folder))
+            row_calls, descriptions[name] = calls_of(name, ROWS[name], Path(folder))
             calls |= row_calls
     for other in args.others:
         name, _, file = other.partition('=')
-        session, inputs = session_of(Path(file)), random_inputs(Path(file))
-        facts[name] = 'file of another program'
+        session, inputs = open_session(Path(file)), random_inputs(Path(file))
+        descriptions[name] = 'file of another program'
         calls[f'{name}, onnxruntime'] = lambda session=session, inputs=inputs: session.run(
             None, inputs
         )
     with torch.no_grad():
-        times = interleaved(calls, args.rounds + 2)  # two rounds to warm up
-    medians = {name: 1000 * statistics.median(seconds[2:]) for name, seconds in times.items()}
-    for name, description in facts.items():
+        times = interleaved(calls, args.rounds + WARM_UP_ROUNDS)
+    medians = {
+        name: 1000 * statistics.median(seconds[WARM_UP_ROUNDS:]) for name, seconds in times.items()
+    }
+    for name, description in descriptions.items():
         onnx = medians[f'{name}, onnxruntime']
         text = f'{name}: onnxruntime {onnx:.1f} ms, {1000 / onnx:.1f} images per second'
         if eager := medians.get(f'{name}, torch'):

@@ -1,8 +1,13 @@
-"""A tiny model of each family that is exported, or refused, as a checkpoint with its test."""
+"""Tiny models of all families for the tests of export and inference, saved as checkpoints.
+
+A family is a kind of classifier, segmentor or detector. ``FAMILIES`` has the config of each with
+its framework's scope, ``TestSettings`` the preprocessing, and ``save`` writes a checkpoint with
+random weights and a config, as a training would.
+"""
 
 from tiny_models import TINY
 
-import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+import vit_plugin.detection  # noqa: F401  isort: skip  must be imported before mmdet
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +17,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 
-TWO_STAGES = dict(
+FASTER_RCNN_TRAIN_CFG = dict(
     rpn=dict(
         assigner=dict(type='MaxIoUAssigner', pos_iou_thr=0.7, neg_iou_thr=0.3),
         sampler=dict(type='RandomSampler', num=16, pos_fraction=0.5),
@@ -27,9 +32,11 @@ TWO_STAGES = dict(
     ),
 )
 ARCH = dict(TINY, num_layers=3)
-ADDED = dict(pos_embed=dict(type='learned', interpolate_mode='bicubic'))
-VIT = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, out_type='featmap', **ADDED)
-CLASSIFIES = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, **ADDED)
+POS_EMBED = dict(pos_embed=dict(type='learned', interpolate_mode='bicubic'))
+VIT = dict(
+    type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, out_type='featmap', **POS_EMBED
+)
+CLASSIFIER_VIT = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, **POS_EMBED)
 PYRAMID = dict(VIT, out_type='pyramid', out_indices=(0, 1, 2))
 HYBRID = dict(
     VIT,
@@ -45,7 +52,7 @@ TRANSUNET = dict(
 )
 ADAPTER = dict(
     type='vit_plugin.ViTAdapter',
-    backbone=dict(arch=dict(ARCH, num_layers=4, patch_size=16), img_size=64, **ADDED),
+    backbone=dict(arch=dict(ARCH, num_layers=4, patch_size=16), img_size=64, **POS_EMBED),
     attention=dict(num_heads=2, num_points=3),
     conv_inplane=4,
     norm_cfg=dict(type='BN'),
@@ -56,7 +63,7 @@ SIMPLE_FPN = dict(
 )
 NORM = dict(type='BN')
 HEAD = dict(num_classes=3, norm_cfg=NORM, channels=16)
-LEVELS = dict(in_channels=[32] * 3, in_index=[0, 1, 2])  # of PYRAMID
+PYRAMID_INPUT = dict(in_channels=[32] * 3, in_index=[0, 1, 2])  # of a head on PYRAMID
 THINGS = dict(num_things_classes=2, num_stuff_classes=1)
 INSTANCES = dict(num_things_classes=3, num_stuff_classes=0)
 LW_DETR = dict(
@@ -90,7 +97,8 @@ RT_DETR = dict(
 D_FINE = dict(RT_DETR, type='vit_plugin.DFINEHead', distributions=dict(bins=8, quality_channels=8))
 
 
-def real_time(backbone: dict, kind: str, head: dict) -> tuple[str, dict]:
+def real_time_detector(backbone: dict, kind: str, head: dict) -> tuple[str, dict]:
+    """An entry of `FAMILIES`: a detector with a neck of this kind, see `HybridEncoder`."""
     return (
         'mmdet',
         dict(
@@ -138,12 +146,13 @@ RETINA_TEST = dict(
 
 
 def classifier(backbone: dict, head: dict | None = None, neck: dict | None = None) -> dict:
-    usual = dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=32)
+    """A classifier with changes of the usual backbone and head."""
+    usual_head = dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=32)
     return dict(
         type='ImageClassifier',
-        backbone=CLASSIFIES | backbone,
+        backbone=CLASSIFIER_VIT | backbone,
         neck=neck,
-        head=usual if head is None else {**usual, **head},
+        head=usual_head if head is None else {**usual_head, **head},
     )
 
 
@@ -161,7 +170,8 @@ def detector(kind: str, **parts: Any) -> dict:
     return dict(type=kind, **parts)
 
 
-def of_queries(classes: dict, **test: bool) -> dict:
+def eomt_detector(classes: dict, **test: bool) -> dict:
+    """EoMT in MMDetection, for instance or panoptic segmentation."""
     return detector(
         'Mask2Former',
         backbone=dict(EOMT, num_classes=3),
@@ -173,6 +183,7 @@ def of_queries(classes: dict, **test: bool) -> dict:
     )
 
 
+# Name of a family -> the default scope of its framework, and the config of its model.
 FAMILIES: dict[str, tuple[str, dict]] = {
     'class token': ('mmpretrain', classifier({})),
     'mean of patches': ('mmpretrain', classifier(dict(out_type='avg_featmap'))),
@@ -231,14 +242,14 @@ FAMILIES: dict[str, tuple[str, dict]] = {
     ),
     'SegFormer': (
         'mmseg',
-        segmentor(PYRAMID, **HEAD, **LEVELS, type='SegformerHead'),
+        segmentor(PYRAMID, **HEAD, **PYRAMID_INPUT, type='SegformerHead'),
     ),
     'SegFormer, align_corners': (
         'mmseg',
         segmentor(
             PYRAMID,
             **HEAD,
-            **LEVELS,
+            **PYRAMID_INPUT,
             type='SegformerHead',
             align_corners=True,
         ),
@@ -248,7 +259,7 @@ FAMILIES: dict[str, tuple[str, dict]] = {
         segmentor(
             PYRAMID,
             **HEAD,
-            **LEVELS,
+            **PYRAMID_INPUT,
             type='UPerHead',
             pool_scales=(1, 2, 3),
         ),
@@ -291,8 +302,8 @@ FAMILIES: dict[str, tuple[str, dict]] = {
         'mmseg',
         segmentor(dict(EOMT, num_classes=3), type='vit_plugin.EoMTDecodeHead', num_classes=3),
     ),
-    'EoMT, instances': ('mmdet', of_queries(INSTANCES, instance_on=True, panoptic_on=False)),
-    'EoMT, panoptic': ('mmdet', of_queries(THINGS, panoptic_on=True, instance_on=False)),
+    'EoMT, instances': ('mmdet', eomt_detector(INSTANCES, instance_on=True, panoptic_on=False)),
+    'EoMT, panoptic': ('mmdet', eomt_detector(THINGS, panoptic_on=True, instance_on=False)),
     'RetinaNet': (
         'mmdet',
         detector(
@@ -309,7 +320,7 @@ FAMILIES: dict[str, tuple[str, dict]] = {
                 in_channels=[128, 32],
                 out_channels=16,
                 num_outs=3,
-                add_extra_convs='on_output',  # else the third map is a part of the second
+                add_extra_convs='on_output',  # else the third map subsamples the second
             ),
             bbox_head=dict(LW_DETR, num_levels=3),
             test_cfg=dict(max_per_img=20),
@@ -337,9 +348,9 @@ FAMILIES: dict[str, tuple[str, dict]] = {
             test_cfg=dict(max_per_img=20),
         ),
     ),
-    'RT-DETR': real_time(HGNET, 'csp', RT_DETR),
-    'D-FINE': real_time(HGNET, 'elan', D_FINE),
-    'DEIMv2': real_time(
+    'RT-DETR': real_time_detector(HGNET, 'csp', RT_DETR),
+    'D-FINE': real_time_detector(HGNET, 'elan', D_FINE),
+    'DEIMv2': real_time_detector(
         dict(
             type='vit_plugin.SpatialTuningAdapter',
             arch=ARCH,
@@ -352,8 +363,8 @@ FAMILIES: dict[str, tuple[str, dict]] = {
         'split',
         dict(D_FINE, variant='deimv2'),
     ),
-    'ECDet': real_time(
-        dict(type='vit_plugin.ECViT', arch=ARCH, img_size=64, out_channels=16, **ADDED),
+    'ECDet': real_time_detector(
+        dict(type='vit_plugin.ECViT', arch=ARCH, img_size=64, out_channels=16, **POS_EMBED),
         'split',
         dict(D_FINE, variant='ecdet'),
     ),
@@ -361,7 +372,7 @@ FAMILIES: dict[str, tuple[str, dict]] = {
         'mmdet',
         detector(
             'FasterRCNN',
-            train_cfg=TWO_STAGES,
+            train_cfg=FASTER_RCNN_TRAIN_CFG,
             backbone=VIT,
             neck=SIMPLE_FPN,
             rpn_head=dict(
@@ -396,8 +407,8 @@ FAMILIES: dict[str, tuple[str, dict]] = {
         ),
     ),
 }
-# The families whose number of classes is not that of the others in their framework.
-SOME_CLASSES = {'one class': 2, 'depth': 0}
+# Number of classes of the families that differ from the others of their framework: 5 or 3.
+NUM_CLASSES = {'one class': 2, 'depth': 0}
 PREPROCESSORS = dict(
     mmpretrain='ClsDataPreprocessor', mmseg='SegDataPreProcessor', mmdet='DetDataPreprocessor'
 )
@@ -406,8 +417,16 @@ PACKS = dict(mmpretrain='PackInputs', mmseg='PackSegInputs', mmdet='PackDetInput
 PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375])
 
 
-class Test(NamedTuple):
-    """How a model is tested: the steps of its pipeline, and what its preprocessor pads with."""
+class TestSettings(NamedTuple):
+    """The preprocessing of a model, and changes of its config.
+
+    Attributes:
+        steps: transforms of the test pipeline between loading and packing.
+        padding: ``size_divisor`` and ``pad_val``, by their names in MMSegmentation.
+        rgb: whether the preprocessor turns BGR into RGB.
+        loader: arguments of ``LoadImageFromFile``.
+        model: changes of the config, by dotted keys.
+    """
 
     steps: list[dict]
     padding: dict[str, Any] = {}
@@ -416,8 +435,8 @@ class Test(NamedTuple):
     model: dict[str, Any] = {}
 
 
-def build(family: str, test: Test) -> tuple[Config, nn.Module]:
-    """The config of a family's test, and its model with random weights."""
+def build(family: str, test: TestSettings) -> tuple[Config, nn.Module]:
+    """The config of a family with its test pipeline, and the model with random weights."""
     scope, model = FAMILIES[family]
     __import__(f'{scope}.models')
     __import__(f'{scope}.datasets')
@@ -438,34 +457,36 @@ def build(family: str, test: Test) -> tuple[Config, nn.Module]:
     )
     cfg.merge_from_dict(dict(test.model))
     torch.manual_seed(0)
-    built = MODELS.build(cfg.model).eval()
-    for name, parameter in built.named_parameters():
+    network = MODELS.build(cfg.model).eval()
+    for name, parameter in network.named_parameters():
         if parameter.ndim > 1:
             nn.init.normal_(parameter, std=0.06 if 'bbox_head' in name else 0.15)
         elif name.endswith('bias'):
             nn.init.normal_(parameter, std=0.1)
         else:
             nn.init.uniform_(parameter, 0.5, 1.5)
-    if hasattr(built.backbone, 'queries'):
-        built.backbone.queries.set_probs([0.0, 0.0])  # as after training
-    return cfg, built
+    if hasattr(network.backbone, 'queries'):
+        network.backbone.queries.set_probs([0.0, 0.0])  # no masked attention, as after training
+    return cfg, network
 
 
-def _padding(scope: str, test: Test) -> dict[str, Any]:
+def _padding(scope: str, test: TestSettings) -> dict[str, Any]:
+    """The arguments of the framework's data preprocessor for a test's padding."""
     if scope != 'mmseg':
         named = {'size_divisor': 'pad_size_divisor', 'pad_val': 'pad_value'}
         return {named.get(key, key): value for key, value in test.padding.items()}
+    # MMSegmentation pads to a divisor in tests only if test_cfg says so.
     padding = dict(test.padding)
     value = {'pad_val': padding.pop('pad_val')} if 'pad_val' in padding else {}
     return value | ({'test_cfg': padding} if padding else {})
 
 
-def save(family: str, test: Test, path: Path) -> Path:
-    """A checkpoint of the family with its config."""
+def save(family: str, test: TestSettings, path: Path) -> Path:
+    """Write a checkpoint of a family with its config. Returns ``path``."""
     cfg, model = build(family, test)
     classes = [f'class {number}' for number in range(5 if cfg.default_scope == 'mmpretrain' else 3)]
-    if family in SOME_CLASSES:
-        classes = classes[: SOME_CLASSES[family]]
+    if family in NUM_CLASSES:
+        classes = classes[: NUM_CLASSES[family]]
     meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=classes))
     torch.save(dict(meta=meta, state_dict=model.state_dict()), path)
     return path

@@ -1,17 +1,19 @@
-"""RT-DETR, D-FINE, DEIM, DEIMv2, ECDet and ECSeg beside their authors' own code, in float64.
+"""Check RT-DETR, D-FINE, DEIM, DEIMv2, ECDet and ECSeg against their authors' code, in float64.
 
     python benchmarks fine_detectors FOLDER [--only NAME ...]
 
 ``FOLDER`` has clones of lyuwenyu/RT-DETR, Peterande/D-FINE, and DEIM, DEIMv2 and EdgeCrafter of
-Intellindust-AI-Lab, by their last names. The authors' classes are built by their configs with
-random weights, without the rest of their packages. They write a file as their training does, with
-averages inside, which this package reads as ``infer`` does. Compared are logits, boxes and masks
-for two sizes of images, and all losses of a step for the same outputs, noise and points. Only
-squares are compared: on rectangles the authors' sine positions are those of other elements.
+Intellindust-AI-Lab, in folders of the repositories' names. The authors' classes are built by their
+configs with random weights; the rest of their packages is replaced by stubs. A checkpoint like that
+of their training, with EMA weights, is read by this package as ``infer`` does. Logits, boxes and
+masks are compared for images of two sizes, and all losses of a step for the same outputs, noise and
+sampled points. Only squares are compared: on rectangles the authors' code mixes up the sine
+positions. The exit status is 1 if a value differs.
 """
 
 import argparse
 import importlib
+import math
 import sys
 import tempfile
 import warnings
@@ -27,26 +29,26 @@ import torch
 import yaml
 from torch import Tensor, nn
 
-import vit_plugin.detection  # noqa: F401  before MMDetection
-from benchmarks.detectors import LIMIT, apart
-from benchmarks.detectors_reference import doubled, images
+import vit_plugin.detection  # noqa: F401  must be imported before MMDetection
+from benchmarks.detectors import LIMIT, relative_difference
+from benchmarks.detectors_reference import doubled, random_images
 from vit_plugin.inference.load import load
 from vit_plugin.projects.d_fine.noised_detr_head import QueryOutputs
 from vit_plugin.projects.d_fine.noised_objects import NoisedObjects
 
 SIZES = [(256, 256), (320, 320)]
-CLASSES = 80
+NUM_CLASSES = 80
 
 
 class Repository(NamedTuple):
-    """A clone.
+    """The parts of an authors' repository that are compared.
 
     Attributes:
         folder: the folder in the clone that contains the package.
         package: the package's name.
         modules: the modules with classes that configs name.
-        configs: the folder of the configs, and their names.
-        criterion: the class of its losses. Empty: losses are not compared.
+        configs: the paths of the configs below ``folder``.
+        criterion: the name of the class of its losses. Empty: losses are not compared.
     """
 
     folder: str
@@ -160,42 +162,48 @@ REPOSITORIES = {
 
 @contextmanager
 def classes_of(folder: Path, repository: Repository) -> Iterator[dict[str, Any]]:
-    """The classes of a clone by their names, whose registry and launcher are left out."""
-    root, found = folder / repository.folder, dict[str, Any]()
+    """Import the classes of a clone, by their names, for the time of this context.
 
-    def add(kind: type) -> type:
-        return found.setdefault(kind.__name__, kind)
+    Stubs replace the packages around them, with the registry and the utilities for several
+    processes, whose imports would need more libraries.
+    """
+    root, classes = folder / repository.folder, dict[str, Any]()
 
-    def register(*kinds: Any, **_: Any) -> Any:
-        return add(kinds[0]) if kinds else add  # the first RT-DETR's has no arguments
+    def add(cls: type) -> type:
+        return classes.setdefault(cls.__name__, cls)
 
-    def package(name: str, **entries: Any) -> None:
+    def register(*decorated: Any, **_: Any) -> Any:
+        # The first RT-DETR writes @register, the others @register().
+        return add(decorated[0]) if decorated else add
+
+    def add_stub(name: str, **attributes: Any) -> None:
         module = ModuleType(name)
-        vars(module).update(entries)
+        vars(module).update(attributes)
+        # Submodules are imported from the clone.
         module.__path__ = [str(root / name.replace('.', '/'))]
         sys.modules[name] = module
 
     start = repository.package
     parents = {'.'.join(name.split('.')[:i]) for name in repository.modules for i in (1, 2)}
     single_process = dict(is_dist_available_and_initialized=lambda: False, get_world_size=lambda: 1)
-    package(start)
+    add_stub(start)
     for name in sorted(parents - {*repository.modules}):
-        package(f'{start}.{name}')
-    package(f'{start}.core', register=register)
-    package(f'{start}.misc')
-    package(f'{start}.misc.dist_utils', **single_process)
+        add_stub(f'{start}.{name}')
+    add_stub(f'{start}.core', register=register)
+    add_stub(f'{start}.misc')
+    add_stub(f'{start}.misc.dist_utils', **single_process)
     try:
         for name in repository.modules:
             importlib.import_module(f'{start}.{name}')
-        yield found
+        yield classes
     finally:
         for name in [name for name in sys.modules if name.split('.')[0] == start]:
             del sys.modules[name]
 
 
 @contextmanager
-def in_double() -> Iterator[None]:
-    """New tensors are in float64."""
+def float64_by_default() -> Iterator[None]:
+    """New tensors are in float64 within this context."""
     torch.set_default_dtype(torch.float64)
     try:
         yield
@@ -205,7 +213,7 @@ def in_double() -> Iterator[None]:
 
 @contextmanager
 def same_points() -> Iterator[None]:
-    """Random numbers are a function of the shape: both codes compare masks at the same points."""
+    """Let ``torch.rand`` depend only on the shape, so that both codes sample the same points."""
     rand = torch.rand
 
     def drawn(*shape: Any, **options: Any) -> Tensor:
@@ -218,11 +226,11 @@ def same_points() -> Iterator[None]:
         torch.rand = rand
 
 
-def settings_of(path: Path) -> dict[str, Any]:
-    """A config with those that it includes."""
+def read_yaml_config(path: Path) -> dict[str, Any]:
+    """A config merged into those that it includes."""
     own, merged = yaml.safe_load(path.read_text()), dict[str, Any]()
     for name in own.pop('__include__', []):
-        _merge(merged, settings_of(path.parent / name))
+        _merge(merged, read_yaml_config(path.parent / name))
     return _merge(merged, own)
 
 
@@ -235,24 +243,27 @@ def _merge(base: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     return base
 
 
-def built(kind: str, settings: dict[str, Any], classes: Mapping[str, Any]) -> nn.Module:
-    """The class of a name, with the arguments of a config."""
-    # The last layer predicts: RT-DETR's R50-m is evaluated after half of its layers.
+def build(name: str, settings: dict[str, Any], classes: Mapping[str, Any]) -> nn.Module:
+    """Build the class of this name with its arguments in a config."""
+    # eval_idx=-1: the last layer predicts. RT-DETR's R50-m would be evaluated after half of them.
     overrides = dict(pretrained=False, skip_load_backbone=True, eval_spatial_size=None, eval_idx=-1)
-    shared = dict(num_classes=CLASSES, use_focal_loss=True)
-    arguments = {**(settings.get(kind) or {})}
-    init = classes[kind].__init__.__code__
-    names = init.co_varnames[: init.co_argcount + init.co_kwonlyargcount]
-    arguments |= {name: value for name, value in {**shared, **overrides}.items() if name in names}
+    shared = dict(num_classes=NUM_CLASSES, use_focal_loss=True)
+    arguments = {**(settings.get(name) or {})}
+    init = classes[name].__init__.__code__
+    accepted = init.co_varnames[: init.co_argcount + init.co_kwonlyargcount]
+    arguments |= {key: value for key, value in {**shared, **overrides}.items() if key in accepted}
     arguments.pop('weights_path', None)
     if isinstance(arguments.get('matcher'), dict):
         matcher = {**arguments['matcher']}
-        arguments['matcher'] = built(matcher.pop('type'), {'HungarianMatcher': matcher}, classes)
-    return classes[kind](**arguments)
+        arguments['matcher'] = build(matcher.pop('type'), {'HungarianMatcher': matcher}, classes)
+    return classes[name](**arguments)
 
 
 def randomize(model: nn.Module) -> None:
-    """Draw values that leave no parameter without effect."""
+    """Add noise to every weight, since some begin at zero, which would hide differences.
+
+    Constants of the architecture among the buffers are kept.
+    """
     generator = torch.Generator().manual_seed(0)
     for name, value in model.state_dict().items():
         noise = torch.randn(value.shape, generator=generator)
@@ -265,58 +276,62 @@ def randomize(model: nn.Module) -> None:
 
 
 def make_exact(model: nn.Module) -> None:
-    """Compute in float64 what the authors' code has in float32, whatever the model has."""
+    """Compute in float64 what the authors' code computes in float32 in a model of any type."""
     anchors = model.decoder._generate_anchors
     model.decoder._generate_anchors = partial(anchors, dtype=torch.float64)
     for module in model.modules():
         if hasattr(module, 'num_points_scale'):
+            # The exact reciprocal of the number of points.
             module.num_points_scale = 1 / module.num_points_scale.reciprocal().round()
         if hasattr(module, 'periods'):
             module.dtype = torch.float64
-            module._init_weights()
+            module._init_weights()  # computes the periods again
 
 
 def compare(path: Path, repository: Repository, classes: Mapping[str, Any]) -> list[float]:
-    """The difference of each size, and of the losses."""
-    settings = settings_of(path)
+    """The difference of the outputs at each size, and of the losses."""
+    settings = read_yaml_config(path)
     parts = settings[settings['model']]
     torch.manual_seed(0)
     model = nn.Module()
     for name in ('backbone', 'encoder', 'decoder'):
-        model.add_module(name, built(parts[name], settings, classes))
+        model.add_module(name, build(parts[name], settings, classes))
     with torch.no_grad():
         randomize(model)
         for module in model.modules():
-            if hasattr(module, 'bias_mask'):  # of DINOv3, whose keys have no bias
+            if hasattr(module, 'bias_mask'):  # DINOv3 masks the bias of the keys
                 module.bias_mask.fill_(1).chunk(3)[1].zero_()
     state = model.state_dict()
     with tempfile.TemporaryDirectory() as folder:
-        # The name distinguishes models with the same tensors.
+        # The file's name distinguishes models with the same tensors.
         file = Path(folder, f'{path.stem}.pth')
         torch.save(dict(model=state, ema=dict(module=state, updates=1), last_epoch=1), file)
         ours = load(file, device='cpu').model.double().eval()
     model.double().eval()
-    with torch.no_grad(), in_double():
+    with torch.no_grad(), float64_by_default():
         make_exact(model)
     differences = []
-    for image in images(SIZES):
-        with torch.no_grad(), doubled(), in_double():
+    for image in random_images(SIZES):
+        with torch.no_grad(), doubled(), float64_by_default():
             maps = model.encoder(model.backbone(image))
-            feats, more = ours.extract_feat(image), ()
-            if masks := getattr(model.decoder.decoder, 'segmentation_head', None):
-                masks.image_size = image.shape[2:]
-                more = None, maps[0]
-            wanted = model.decoder(maps, *more)
+            feats, mask_arguments = ours.extract_feat(image), ()
+            if mask_head := getattr(model.decoder.decoder, 'segmentation_head', None):
+                mask_head.image_size = image.shape[2:]
+                mask_arguments = None, maps[0]
+            expected = model.decoder(maps, *mask_arguments)
             found = ours.bbox_head(feats)
             pairs = [(found.logits[-1], 'pred_logits'), (found.boxes[-1], 'pred_boxes')]
-            if masks:
+            if mask_head:
                 pairs.append((ours.bbox_head.masks_of(feats, found.features[-1]), 'pred_masks'))
-        differences.append(max(apart(mine, wanted[name]) for mine, name in pairs))
+        differences.append(
+            max(relative_difference(actual, expected[name]) for actual, name in pairs)
+        )
     if repository.criterion:
-        differences.append(losses_apart(ours, built(repository.criterion, settings, classes)))
+        differences.append(loss_difference(ours, build(repository.criterion, settings, classes)))
     return differences
 
 
+# Objects of three images: labels, and boxes (center x, center y, width, height) in shares.
 LABELS = [[1, 2, 2], [], [0]]
 BOXES = [
     [[0.3, 0.3, 0.2, 0.3], [0.6, 0.5, 0.4, 0.4], [0.5, 0.8, 0.3, 0.2]],
@@ -325,8 +340,11 @@ BOXES = [
 ]
 
 
-def losses_apart(model: nn.Module, criterion: nn.Module) -> float:
-    """The largest difference of a loss of the head here and of the authors' criterion."""
+def loss_difference(model: nn.Module, criterion: nn.Module) -> float:
+    """The largest difference between a loss of our head and of the authors' criterion.
+
+    The criterion gets the outputs of our head, with the same noised objects.
+    """
     from mmdet.structures import DetDataSample
     from mmdet.structures.bbox import bbox_cxcywh_to_xyxy
     from mmdet.structures.mask import BitmapMasks
@@ -335,8 +353,8 @@ def losses_apart(model: nn.Module, criterion: nn.Module) -> float:
     head, side = model.bbox_head.train(), 256
     labels = [torch.tensor(one, dtype=torch.long) for one in LABELS]
     boxes = [torch.tensor(one, dtype=torch.float64).view(-1, 4) for one in BOXES]
-    random = np.random.default_rng(0)
-    masks = [random.integers(0, 2, (len(one), side, side), np.uint8) for one in LABELS]
+    rng = np.random.default_rng(0)
+    masks = [rng.integers(0, 2, (len(one), side, side), np.uint8) for one in LABELS]
     samples = [
         DetDataSample(
             metainfo=dict(img_shape=(side, side), batch_input_shape=(side, side)),
@@ -357,41 +375,48 @@ def losses_apart(model: nn.Module, criterion: nn.Module) -> float:
         return outputs
 
     head.forward = recording_forward
-    with torch.no_grad(), doubled(), in_double(), same_points():
+    with torch.no_grad(), doubled(), float64_by_default(), same_points():
         losses = head.loss(
-            model.extract_feat(images([(side, side)])[0].expand(3, -1, -1, -1)), samples
+            model.extract_feat(random_images([(side, side)])[0].expand(3, -1, -1, -1)), samples
         )
     outputs, noised = recorded
-    number = noised.labels.shape[1]
-    given = as_theirs(outputs, noised, number, head)
+    num_noised = noised.labels.shape[1]
+    given = as_theirs(outputs, noised, num_noised, head)
     targets = [
         dict(labels=one, boxes=box, masks=torch.from_numpy(mask).bool())
         for one, box, mask in zip(labels, boxes, masks, strict=True)
     ]
-    with doubled(), in_double(), same_points():
-        wanted = criterion.double()(given, targets)
+    with doubled(), float64_by_default(), same_points():
+        expected = criterion.double()(given, targets)
     last = len(outputs.logits) - 1
+    # Prefix of our losses -> suffix of the authors'.
     names = {'': '', 'first_': '_pre', 'enc_': '_enc_0', 'dn_first_': '_dn_pre'}
     names |= {f'd{i}.': f'_aux_{i}' for i in range(last)}
     names |= {f'dn_d{i}.': f'_dn_{i}' for i in range(last)} | {'dn_': f'_dn_{last}'}
+    # Our name of a loss -> the authors'.
     kinds = dict(bbox='bbox', iou='giou', fgl='fgl', ddf='ddf', mask='mask_ce', dice='mask_dice')
-    kinds['cls'] = next(name for name in ('mal', 'vfl') if f'loss_{name}' in wanted)
+    kinds['cls'] = next(name for name in ('mal', 'vfl') if f'loss_{name}' in expected)
     worst, compared = 0.0, 0
     for start, end in names.items():
         for own, other in kinds.items():
             if f'{start}loss_{own}' in losses:
                 found = losses[f'{start}loss_{own}']
-                value = wanted.get(f'loss_{other}{end}', 0)  # the lite models lack two
-                worst = max(worst, abs(float(found - value)))
+                value = expected.get(f'loss_{other}{end}', 0)  # the lite models lack two
+                difference = abs(float(found - value))
+                # max() and comparisons would drop a NaN.
+                worst = max(worst, math.inf if math.isnan(difference) else difference)
                 compared += 1
-    assert compared == len(losses)
+    assert compared == len(losses)  # no loss is left out
     return worst
 
 
 def as_theirs(
-    outputs: QueryOutputs, noised: NoisedObjects, number: int, head: nn.Module
+    outputs: QueryOutputs, noised: NoisedObjects, num_noised: int, head: nn.Module
 ) -> dict[str, Any]:
-    """Our outputs as the authors' criterion takes them."""
+    """Our outputs as the authors' criterion takes them.
+
+    The first ``num_noised`` queries of each image are the noised objects.
+    """
 
     def simple(logits: Tensor, boxes: Tensor) -> dict[str, Tensor]:
         return dict(pred_logits=logits, pred_boxes=boxes.clamp(0, 1))
@@ -407,23 +432,23 @@ def as_theirs(
         return dict(
             simple(outputs.logits[i][:, part], outputs.boxes[i][:, part]),
             **masks(i, part),
-            **sides(i, part),
+            **distributions(i, part),
         )
 
-    def sides(i: int, part: slice) -> dict[str, Tensor]:
-        if outputs.sides is None:
+    def distributions(i: int, part: slice) -> dict[str, Tensor]:
+        if outputs.edge_logits is None:
             return {}
         return dict(
-            pred_corners=outputs.sides[i][:, part],
+            pred_corners=outputs.edge_logits[i][:, part],
             ref_points=outputs.first_boxes[:, part],
-            teacher_corners=outputs.sides[-1][:, part],
+            teacher_corners=outputs.edge_logits[-1][:, part],
             teacher_logits=outputs.logits[-1][:, part],
         )
 
-    own, noise, every = slice(number, None), slice(None, number), range(len(outputs.logits))
+    own, noise, every = slice(num_noised, None), slice(None, num_noised), range(len(outputs.logits))
     last = {name: value for name, value in layer(every[-1], own).items() if 'teacher' not in name}
     counts = [len(one) * noised.groups for one in LABELS]
-    positive = (noised.queries % number).split(counts)
+    positive = (noised.queries % num_noised).split(counts)
     noised_layers = [layer(i, noise) for i in every]
     given = dict(
         last,
@@ -434,7 +459,7 @@ def as_theirs(
         dn_aux_outputs=noised_layers,  # the same by RT-DETR's name
         dn_meta=dict(dn_positive_idx=positive, dn_num_group=noised.groups),
     )
-    if outputs.sides is None:
+    if outputs.edge_logits is None:
         return given
     return given | dict(
         up=head.up.double(),
@@ -456,18 +481,18 @@ def main() -> None:
     warnings.simplefilter('ignore')
     worst = 0.0
     for repository in REPOSITORIES.values():
-        wanted = [
+        paths = [
             args.folder / repository.folder / name
             for name in repository.configs
             if any(part in name for part in args.only)
         ]
-        if not wanted:
+        if not paths:
             continue
         with classes_of(args.folder, repository) as classes:
-            for path in wanted:
-                found = compare(path, repository, classes)
-                print(f'{path.stem}:', *(f'{one:.1e}' for one in found), flush=True)
-                worst = max(worst, *found)
+            for path in paths:
+                differences = compare(path, repository, classes)
+                print(f'{path.stem}:', *(f'{one:.1e}' for one in differences), flush=True)
+                worst = max(worst, *differences)
     print(f'The largest difference is {worst:.1e} of the largest value; allowed are {LIMIT:.0e}.')
     sys.exit(worst > LIMIT)
 

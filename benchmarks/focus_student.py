@@ -1,10 +1,12 @@
-"""A small hybrid that learns what stands out from the wheel of the campaign ``focus``.
+"""Distill the saliency maps of a teacher into a small hybrid, for ``benchmarks focus --student``.
 
-It sees photographs without labels: random squares of those that scikit-image ships, most of them of
-one object, some of none. ``MapDistillation`` compares its last map, through a linear layer to one
-channel, with the teacher's map on the same grid. Prints the correlation of both on four photographs
-that it never saw, whole and as random squares; that of the mean map of the training photographs,
-which knows no more than that objects are in the middle; and the time of one image in both.
+The teacher is the network of ``focus.py``. The student sees random square crops of unlabeled
+photographs of scikit-image, most of one object, some of none. ``MapDistillation`` compares its last
+feature map, through a linear layer to one channel, with the teacher's map on the same grid.
+
+Prints the correlation of student and teacher on four held-out photographs, whole and as random
+crops. The baseline is the teacher's mean map of the training photographs, which only knows that
+objects are in the middle. Prints the time of one image in both networks too.
 """
 
 import time
@@ -29,7 +31,7 @@ OBJECTS = (
     *('moon.png', 'motorcycle_left.png', 'retina.jpg', 'rocket.jpg'),
 )
 NO_OBJECT = ('brick.png', 'grass.png', 'gravel.png', 'hubble_deep_field.jpg')
-SIDE, STRIDE = 112, 8  # pixels of an image in training, and of a cell of the maps
+SIDE, STRIDE = 112, 8  # pixels of an image in training, and of a cell of the feature maps
 STUDENT = dict(
     type='vit_plugin.VisionTransformer',
     arch=dict(
@@ -44,15 +46,15 @@ STUDENT = dict(
     out_type='featmap',
 )
 STEPS, BATCH, RATE, WARM_UP = 250, 8, 1e-3, 25
-# Smallest square as a share of the shorter side, and share of the squares with exchanged colors.
-SMALLEST, RECOLORED = 0.3, 0.5
-SQUARES = 8  # of each photograph that is held out
+# Smallest crop as a share of the shorter side, and share of the crops with permuted channels.
+MIN_CROP, RECOLORED = 0.3, 0.5
+NUM_CROPS = 8  # of each held-out photograph
 
 Normalize = Callable[..., Tensor]  # a photograph (H, W, 3) -> (1, 3, side, side)
 
 
-class Marks(nn.Module):
-    """What the wheel marks, as a backbone of one channel: images (B, 3, H, W) -> (B, 1, h, w)."""
+class SaliencyBackbone(nn.Module):
+    """The teacher's saliency as a backbone's feature map: images (B, 3, H, W) -> (B, 1, h, w)."""
 
     channels = (1,)
 
@@ -64,33 +66,33 @@ class Marks(nn.Module):
         return (F.avg_pool2d(self.network(images), STRIDE),)
 
 
-def square(photo: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """A random square of a photograph (H, W, 3), perhaps mirrored."""
+def random_crop(photo: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A random square of a photograph (H, W, 3), flipped half of the time."""
     shorter = min(photo.shape[:2])
-    side = int(shorter * random.uniform(SMALLEST, 1))
-    top, left = (random.integers(size - side + 1) for size in photo.shape[:2])
+    side = int(shorter * rng.uniform(MIN_CROP, 1))
+    top, left = (rng.integers(size - side + 1) for size in photo.shape[:2])
     pixels = photo[top : top + side, left : left + side]
-    return pixels[:, ::-1] if random.random() < 0.5 else pixels
+    return pixels[:, ::-1] if rng.random() < 0.5 else pixels
 
 
-def batch(photos: list, random: np.random.Generator, normalize: Normalize) -> Tensor:
-    """Squares of random photographs for a step, some with their colors exchanged."""
+def make_batch(photos: list, rng: np.random.Generator, normalize: Normalize) -> Tensor:
+    """Crops of random photographs for a step, some with permuted channels."""
     images = []
     for _ in range(BATCH):
-        image = normalize(square(photos[random.integers(len(photos))], random), SIDE)
-        recolored = random.random() < RECOLORED
-        images.append(image[:, random.permutation(3)] if recolored else image)
+        image = normalize(random_crop(photos[rng.integers(len(photos))], rng), SIDE)
+        recolored = rng.random() < RECOLORED
+        images.append(image[:, rng.permutation(3)] if recolored else image)
     return torch.cat(images)
 
 
 def train(model: Distiller, photos: list, seed: int, normalize: Normalize) -> None:
-    random = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     optimizer = torch.optim.AdamW(model.train().parameters(), RATE, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda i: min((i + 1) / WARM_UP, 1 - i / STEPS)
     )
     for i in range(STEPS):
-        loss = model.loss(batch(photos, random, normalize))['loss_map']
+        loss = model.loss(make_batch(photos, rng, normalize))['loss_map']
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -101,8 +103,8 @@ def train(model: Distiller, photos: list, seed: int, normalize: Normalize) -> No
 
 
 @torch.no_grad()
-def marked_by(model: Distiller, images: Tensor, side: int) -> Tensor:
-    """What a student marks in images (B, 3, SIDE, SIDE), in the size (B, side, side)."""
+def predict_saliency(model: Distiller, images: Tensor, side: int) -> Tensor:
+    """The student's saliency of images (B, 3, SIDE, SIDE), resized to (B, side, side)."""
     maps = model.losses['map'].project(outputs_of(model, images).map.permute(0, 2, 3, 1))
     return F.interpolate(maps.permute(0, 3, 1, 2), (side, side), mode='bilinear')[:, 0]
 
@@ -114,7 +116,7 @@ def correlations(maps: Tensor, others: Tensor) -> Tensor:
 
 
 def milliseconds(call: Callable[[], Any], rounds: int = 20) -> float:
-    """The median time of this process on its cores, whatever else the machine does."""
+    """The median CPU time of a call, which other programs on the machine do not add to."""
     times = []
     for _ in range(rounds):
         start = time.process_time()
@@ -124,11 +126,11 @@ def milliseconds(call: Callable[[], Any], rounds: int = 20) -> float:
 
 
 def draw(rows: list[tuple[np.ndarray, Tensor, Tensor]], file: Path) -> None:
-    """Photographs, what the teacher marks, and what the student marks, one above the other."""
+    """Draw photographs, the teacher's maps and the student's maps, one above the other."""
     figure = Figure((2.2 * len(rows), 6.6), dpi=80)
-    for i, (photo, theirs, mine) in enumerate(rows):
+    for i, (photo, teacher_map, student_map) in enumerate(rows):
         left = i / len(rows)
-        for k, picture in enumerate((photo, theirs, mine)):
+        for k, picture in enumerate((photo, teacher_map, student_map)):
             panel = figure.add_axes((left + 0.003, (2 - k) / 3 + 0.004, 0.244, 0.325))
             panel.imshow(picture, cmap='gray', aspect='auto', extent=(0, 1, 0, 1))
             panel.set_axis_off()
@@ -142,29 +144,37 @@ def teach(
     seed: int,
     out: Path,
 ) -> None:
-    """Train a student, and print and draw what both mark in photographs that it never saw."""
+    """Train a student, and print and draw how it compares with its teacher.
+
+    Args:
+        network: the teacher, from images (B, 3, H, W) to saliency (B, 1, H, W).
+        held_out: photographs (H, W, 3) for the comparison, by their names.
+        normalize: makes a photograph the input of a network.
+        seed: seed of the student.
+        out: file of the picture.
+    """
     torch.manual_seed(seed)
     model = Distiller(
         STUDENT,
-        teacher=dict(source=dict(type=Marks, network=network), img_size=SIDE),
+        teacher=dict(source=dict(type=SaliencyBackbone, network=network), img_size=SIDE),
         losses=[dict(type='vit_plugin.MapDistillation')],
     )
     folder = Path(skimage.data_dir)
     photos = [np.asarray(Image.open(folder / name).convert('RGB')) for name in OBJECTS + NO_OBJECT]
     start = time.process_time()
     train(model, photos, seed, normalize)
-    print(f'{STEPS} steps of {BATCH} squares: {time.process_time() - start:.0f} s')
+    print(f'{STEPS} steps of {BATCH} crops: {time.process_time() - start:.0f} s')
     with torch.no_grad():
-        middle = network(torch.cat([normalize(photo) for photo in photos])).mean(0)
-    draw(compare(model, network, held_out, middle, normalize), out)
+        mean_map = network(torch.cat([normalize(photo) for photo in photos])).mean(0)
+    draw(compare(model, network, held_out, mean_map, normalize), out)
     photo = photos[0]
     image, small = normalize(photo), normalize(photo, SIDE)
     with torch.no_grad():
         times = [milliseconds(lambda pixels=pixels: network(pixels)) for pixels in (image, small)]
     print(f'teacher: {times[0]:.0f} ms an image, {times[1]:.0f} ms at {SIDE} px')
-    own = milliseconds(lambda: marked_by(model, small, SIDE))
+    student_ms = milliseconds(lambda: predict_saliency(model, small, SIDE))
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    print(f'student: {own:.1f} ms an image, {parameters:,} parameters')
+    print(f'student: {student_ms:.1f} ms an image, {parameters:,} parameters')
 
 
 @torch.no_grad()
@@ -172,34 +182,38 @@ def compare(
     model: Distiller,
     network: nn.Module,
     held_out: Mapping[str, np.ndarray],
-    middle: Tensor,
+    mean_map: Tensor,
     normalize: Normalize,
 ) -> list[tuple[np.ndarray, Tensor, Tensor]]:
-    """Print the correlations, and return each photograph and what both mark in it.
+    """Print the correlations. Returns each photograph with the maps of teacher and student.
 
     Args:
         model, network: the student and its teacher.
         held_out: photographs by their names.
-        middle: the mean map of the training photographs (1, H, W).
+        mean_map: the teacher's mean map of the training photographs (1, H, W).
         normalize: makes a photograph the input of a network.
     """
-    random, pictures, found = np.random.default_rng(0), [], []
+    rng, pictures, scores = np.random.default_rng(0), [], []
     for name, photo in held_out.items():
-        views = [photo, *(square(photo, random) for _ in range(SQUARES))]
-        theirs = network(torch.cat([normalize(view) for view in views]))[:, 0]
+        views = [photo, *(random_crop(photo, rng) for _ in range(NUM_CROPS))]
+        teacher_maps = network(torch.cat([normalize(view) for view in views]))[:, 0]
         images = torch.cat([normalize(view, SIDE) for view in views])
-        mine = marked_by(model, images, theirs.shape[-1])
-        pairs = [correlations(maps, theirs) for maps in (mine, middle.expand_as(theirs))]
-        found.append([value for scores in pairs for value in (scores[0], scores[1:].mean())])
-        print(row(name, found[-1]))
-        pictures.append((photo, theirs[0], mine[0]))
-    print(row('mean', np.mean(found, axis=0)))
+        student_maps = predict_saliency(model, images, teacher_maps.shape[-1])
+        pairs = [
+            correlations(maps, teacher_maps)
+            for maps in (student_maps, mean_map.expand_as(teacher_maps))
+        ]
+        # The first view is the whole photograph, the others are its crops.
+        scores.append([value for pair in pairs for value in (pair[0], pair[1:].mean())])
+        print(format_scores(name, scores[-1]))
+        pictures.append((photo, teacher_maps[0], student_maps[0]))
+    print(format_scores('mean', np.mean(scores, axis=0)))
     return pictures
 
 
-def row(name: str, values: Any) -> str:
-    student, squares, middle, of_squares = values
+def format_scores(name: str, values: Any) -> str:
+    student, student_crops, mean_map, mean_map_crops = values
     return (
-        f'{name:<8} student {student:.2f}, squares {squares:.2f}; '
-        f'mean map {middle:.2f}, squares {of_squares:.2f}'
+        f'{name:<8} student {student:.2f}, crops {student_crops:.2f}; '
+        f'mean map {mean_map:.2f}, crops {mean_map_crops:.2f}'
     )

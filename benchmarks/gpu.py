@@ -1,10 +1,11 @@
-"""Measurements for a borrowed GPU, in parts of at most ten minutes, the most useful first.
+"""Run all measurements that need a GPU, in parts of at most ten minutes, the most useful first.
 
     python benchmarks gpu [PART ...] [--out FOLDER] [--data FOLDER] [--tiny]
 
-Each part prints its table for docs/benchmarks.md. A part that is not done in time is ended by
-SIGTERM; a training then saves, and the same call resumes it. ``--tiny`` tries every part with tiny
-numbers, on a CPU too, so that nothing but the device is new.
+Each part is a list of commands, and prints their tables for docs/benchmarks.md. A command that is
+not done in time is ended by SIGTERM; a training then saves, and the same call resumes it.
+``--tiny`` tries every part with tiny numbers, also on a CPU, so that nothing fails for the first
+time on a borrowed GPU.
 """
 
 import argparse
@@ -23,9 +24,10 @@ from vit_plugin.engine.throughput import peak_flops
 from vit_plugin.files.untrusted_text import markdown_table
 
 ROOT = Path(__file__).parents[1]
-# Seconds of a part, and seconds for a training to save after it is asked to stop.
-LIMIT, GRACE = 600.0, 60.0
-WINDOWS = (
+# Seconds of a command, and seconds for a training to save after SIGTERM.
+TIMEOUT, GRACE = 600.0, 60.0
+# Options of ViTDet's backbone.
+VITDET_OPTIONS = (
     'encoder.window.size=14',
     'encoder.window.global_blocks=2,5,8,11',
     'with_cls_token=False',
@@ -34,52 +36,55 @@ WINDOWS = (
 
 
 class Command(NamedTuple):
-    """A part of the measurements.
+    """A command of a part.
 
     Attributes:
-        what: the title of its table.
-        argv: words after ``python benchmarks`` or ``vit-plugin``, or after ``python``.
-        tiny: the words with ``--tiny``, in place of ``argv``; empty: the same.
-        data: the data that it needs, a folder in that of ``--data``.
+        title: the title of its table.
+        argv: the arguments of ``python benchmarks`` if the first is ``speed``, of ``vit-plugin`` if
+            it is ``train``, else of ``python``. ``{data}`` stands for the folder of ``--data``.
+        tiny: the arguments with ``--tiny``, in place of ``argv``; empty: the same.
+        data: the folder of its data within that of ``--data``, if it needs any.
         gpus: the number of GPUs that it needs.
     """
 
-    what: str
+    title: str
     argv: tuple[str, ...]
     tiny: tuple[str, ...] = ()
     data: str = ''
     gpus: int = 1
 
 
-def benchmark(
-    what: str, *argv: str, peers: Sequence[str] = (), batch: int = 128, size: int = 224
+def speed_command(
+    title: str, *argv: str, peers: Sequence[str] = (), batch: int = 128, size: int = 224
 ) -> Command:
+    """A call of ``benchmarks speed``."""
     command = ('speed', *argv, '--peers', *peers)
     return Command(
-        what,
+        title,
         (*command, '--batch-size', str(batch), '--img-size', str(size)),
         (*command, '--batch-size', '1', '--img-size', '64', '--rounds', '1'),
     )
 
 
-def training(
-    what: str,
+def training_command(
+    title: str,
     config: str,
     *argv: str,
     data: str = '',
     options: Sequence[str] = (),
     tiny: Sequence[str] = (),
 ) -> Command:
+    """A call of ``vit-plugin train``, which resumes if it was stopped in time."""
     start = ('train', config, '--resume', *argv)
     return Command(
-        what,
+        title,
         (*start, '--cfg-options', *options) if options else start,
         (*start, '--cfg-options', *options, 'train_cfg.max_epochs=1', *tiny),
         data,
     )
 
 
-MODELS = (
+EAGER_ARGS = (
     '--arch',
     'B/16',
     'R50+B/16',
@@ -90,15 +95,17 @@ MODELS = (
     '--dtype',
     'amp',
 )
-TRAIN = ('--modes', 'train', '--dtype', 'amp')
+TRAIN_ARGS = ('--modes', 'train', '--dtype', 'amp')
 SMALL = 'configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
 LARGE = 'configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py'
 SHARDED = ('sharding.group=all', 'custom_hooks.0.type=vit_plugin.EMAHook')
 DETECTION = ('train', '--resume', '--data', '{data}/BCCD', '--task', 'detection', '--amp')
+# Gloo for tensors on the CPU, such as those of cpu_offload.
 NCCL = 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl'
 
 
-def processes(what: str, number: int, *options: str) -> Command:
+def distributed_command(title: str, number: int, *options: str) -> Command:
+    """A tiny distributed run with one process per GPU."""
     start = (
         '-m',
         'torch.distributed.run',
@@ -109,7 +116,7 @@ def processes(what: str, number: int, *options: str) -> Command:
         'pytorch',
     )
     return Command(
-        what,
+        title,
         (*start, '--cfg-options', NCCL, *options),
         (*start, *(('--cfg-options', *options) if options else ())),
         gpus=number,
@@ -124,7 +131,7 @@ PARTS: dict[str, tuple[Command, ...]] = {
             ('-m', 'pytest', '-q', '-n0', 'tests/engine/exact/test_randomness.py'),
         ),
     ),
-    'eager': (benchmark('eager, beside timm', *MODELS, peers=['timm']),),
+    'eager': (speed_command('eager, beside timm', *EAGER_ARGS, peers=['timm']),),
     'compiled': (
         Command(
             'compiled, beside timm',
@@ -133,33 +140,37 @@ PARTS: dict[str, tuple[Command, ...]] = {
         ),
     ),
     'dinov3': (
-        benchmark('DINOv3-B', '--arch', 'timm://vit_base_patch16_dinov3', *TRAIN),
-        benchmark(
-            'DINOv3-B, compiled', '--arch', 'timm://vit_base_patch16_dinov3', *TRAIN, '--compile'
+        speed_command('DINOv3-B', '--arch', 'timm://vit_base_patch16_dinov3', *TRAIN_ARGS),
+        speed_command(
+            'DINOv3-B, compiled',
+            '--arch',
+            'timm://vit_base_patch16_dinov3',
+            *TRAIN_ARGS,
+            '--compile',
         ),
     ),
     'vitdet': (
-        benchmark(
+        speed_command(
             "ViTDet-B's backbone",
             '--arch',
             'B/16',
-            *TRAIN,
+            *TRAIN_ARGS,
             '--out-type',
             'featmap',
             '--cfg-options',
-            *WINDOWS,
+            *VITDET_OPTIONS,
             batch=4,
             size=1024,
         ),
     ),
     'recompute': tuple(
-        benchmark(
+        speed_command(
             f'with_cp={mode}',
             '--arch',
             'B/16',
             'L/16',
             'R50+B/16',
-            *TRAIN,
+            *TRAIN_ARGS,
             '--cfg-options',
             f'with_cp={mode}',
             batch=64,
@@ -176,25 +187,29 @@ PARTS: dict[str, tuple[Command, ...]] = {
         for model in ('retinanet', 'lw-detr', 'rf-detr', 'rf-detr-small')
     ),
     'digits': (
-        training('the digits recipe', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'),
+        training_command(
+            'the digits recipe', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
+        ),
     ),
-    'cifar10': (training('the CIFAR-10 recipe', SMALL, '--amp', data='cifar10-jpeg'),),
+    'cifar10': (training_command('the CIFAR-10 recipe', SMALL, '--amp', data='cifar10-jpeg'),),
     'nccl': tuple(
-        processes(f'{number} by NCCL, {what}', number, *options)
+        distributed_command(f'{number} by NCCL, {variant}', number, *options)
         for number in (1, 2)
-        for what, options in (
+        for variant, options in (
             ('DDP', ()),
             ('FSDP2, saved in the background', SHARDED),
             ('FSDP2 with cpu_offload', (*SHARDED, 'sharding.cpu_offload=True')),
             ('FSDP2 in bfloat16', (*SHARDED, 'sharding.param_dtype=bfloat16')),
         )
     ),
-    'cifar10-180': (training('the recipe of 180 epochs', LARGE, '--amp', data='cifar10-jpeg'),),
+    'cifar10-180': (
+        training_command('the recipe of 180 epochs', LARGE, '--amp', data='cifar10-jpeg'),
+    ),
 }
 
 
 def run(command: Command, name: str, args: argparse.Namespace) -> str:
-    """Run a command. Returns its table or the reason why there is none."""
+    """Run a command, with files and log in the folder ``name``. Returns its table, or why not."""
     gpus = torch.cuda.device_count()
     if command.gpus > gpus > 0:
         return f'left out: it needs {command.gpus} GPUs, and there is {gpus}'
@@ -207,22 +222,22 @@ def run(command: Command, name: str, args: argparse.Namespace) -> str:
     out = folder / 'benchmark.json'
     flags = {'speed': ['--out', out], 'train': ['--work-dir', folder]}.get(argv[0], [])
     if 'benchmarks/tiny_run.py' in argv:
-        at = argv.index('benchmarks/tiny_run.py') + 1
-        argv = (*argv[:at], str(folder), *argv[at:])
+        position = argv.index('benchmarks/tiny_run.py') + 1
+        argv = (*argv[:position], str(folder), *argv[position:])
     program = {'speed': ['benchmarks'], 'train': ['-m', 'vit_plugin']}.get(argv[0], [])
     if '--cfg-options' in argv and flags:  # this option takes all words after it
-        at = argv.index('--cfg-options')
-        line = [sys.executable, *program, *argv[:at], *map(str, flags), *argv[at:]]
+        position = argv.index('--cfg-options')
+        line = [sys.executable, *program, *argv[:position], *map(str, flags), *argv[position:]]
     else:
         line = [sys.executable, *program, *argv, *map(str, flags)]
-    # The tests hide the GPUs that the environment does not name.
-    named = {'CUDA_VISIBLE_DEVICES': '0'} if 'pytest' in argv else {}
+    # The tests hide all GPUs, except for those that the environment names.
+    visible = {'CUDA_VISIBLE_DEVICES': '0'} if 'pytest' in argv else {}
     with open(folder / 'log.txt', 'a') as log:
         process = subprocess.Popen(
-            line, cwd=ROOT, env={**named, **os.environ}, stdout=log, stderr=subprocess.STDOUT
+            line, cwd=ROOT, env={**visible, **os.environ}, stdout=log, stderr=subprocess.STDOUT
         )
         try:
-            code = process.wait(LIMIT)
+            code = process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGTERM)
             code = process.wait(GRACE)
@@ -245,7 +260,7 @@ TITLES = [
 
 
 def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
-    """The results in the folder of a command, as Markdown."""
+    """The lines of the results in a command's folder: a table, scores, or the end of its log."""
     if argv[0] == 'speed':
         record = json.loads((folder / 'benchmark.json').read_text())
         peak = peak_flops() / 1e12
@@ -265,6 +280,7 @@ def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
 
 
 def row_of(case: dict[str, Any], row: dict[str, Any], peak: float) -> list[str]:
+    """The cells of a row of ``benchmarks speed``. ``peak`` is the GPU's, in TFLOP/s; 0: unknown."""
     return [
         case['model'],
         case['mode'],
@@ -286,11 +302,11 @@ def main() -> None:
     parser.add_argument('parts', nargs='*', metavar='PART', help=f'default: {" ".join(PARTS)}')
     parser.add_argument('--out', type=Path, default=Path('work_dirs/gpu').resolve())
     parser.add_argument('--data', type=Path, default=ROOT / 'data')
-    parser.add_argument('--tiny', action='store_true')
+    parser.add_argument('--tiny', action='store_true', help='try all parts, also on a CPU')
     args = parser.parse_args()
     for part in args.parts or PARTS:
         for i, command in enumerate(PARTS[part]):
-            print(f'\n## {part}: {command.what}\n{run(command, f"{part}-{i}", args)}', flush=True)
+            print(f'\n## {part}: {command.title}\n{run(command, f"{part}-{i}", args)}', flush=True)
 
 
 if __name__ == '__main__':

@@ -1,4 +1,9 @@
-"""The same training over a grid of settings, with several seeds of each combination."""
+"""Run a training over a grid of settings, with several seeds each, for ``benchmarks sweep``.
+
+Each run has a folder with its log. A run that has ended well leaves the file ``finished`` there,
+and is not repeated. ``sweep.json`` describes the grid, so that a folder is not used for two of
+them.
+"""
 
 import json
 import os
@@ -23,18 +28,18 @@ from vit_plugin.files.untrusted_text import markdown_table
 
 SWEEP, FINISHED, LOG = 'sweep.json', 'finished', 'sweep.log'
 SEED = 'randomness.seed'
-POLL = 0.1  # seconds between two checks of the trainings
-TRAIN = (sys.executable, '-m', 'vit_plugin', 'train')
+POLL_SECONDS = 0.1  # between two checks of the trainings
+TRAIN_COMMAND = (sys.executable, '-m', 'vit_plugin', 'train')
 
 
 class Run(NamedTuple):
     """One training.
 
     Attributes:
-        config: its path.
-        values: the settings of the grid.
-        seed: from 0 on.
-        folder: the work directory.
+        config: path of the config.
+        values: its settings of the grid, by their dotted keys.
+        seed: counted from 0.
+        folder: its work directory.
     """
 
     config: str
@@ -46,14 +51,17 @@ class Run(NamedTuple):
 def runs_of(
     configs: Sequence[str], grid: Mapping[str, Sequence[Any]], seeds: int, folder: Path
 ) -> Iterator[Run]:
-    """All combinations of some configs and the values of a grid, each with its seeds."""
+    """All combinations of configs and values of a grid, each with several seeds.
+
+    The runs of a combination follow one another.
+    """
     for number, (config, *values) in enumerate(product(configs, *grid.values())):
-        chosen = dict(zip(grid, values, strict=True))
-        words = [f'{key.rpartition(".")[2]}={value}' for key, value in chosen.items()]
-        name = '_'.join([f'{number:03d}', Path(config).stem[:40], *words])
+        settings = dict(zip(grid, values, strict=True))
+        labels = [f'{key.rpartition(".")[2]}={value}' for key, value in settings.items()]
+        name = '_'.join([f'{number:03d}', Path(config).stem[:40], *labels])
         name = re.sub('[^A-Za-z0-9=.+-]', '_', name)[:100]
         for seed in range(seeds):
-            yield Run(config, chosen, seed, folder / f'{name}_seed{seed}')
+            yield Run(config, settings, seed, folder / f'{name}_seed{seed}')
 
 
 def check(runs: Sequence[Run], options: Mapping[str, Any], folder: Path) -> None:
@@ -62,16 +70,16 @@ def check(runs: Sequence[Run], options: Mapping[str, Any], folder: Path) -> None
     Args:
         runs: all trainings.
         options: settings that they share.
-        folder: that of the sweep.
+        folder: folder of the sweep, which gets its description.
 
     Raises:
-        ConfigError: if the seed is a setting, if a config cannot run or records no metrics, or if
-            the folder is that of another sweep.
+        ConfigError: if the seed is a setting, a config cannot run or records no metrics, or the
+            folder belongs to another sweep.
     """
     for config, values, seed, _ in runs:
         if SEED in {**options, **values}:
             raise ConfigError(f'{SEED}: each run has its own seed; leave it out and give --seeds.')
-        if seed:
+        if seed:  # seed 0 has checked this combination
             continue
         cfg = read_config(config, {**options, **values})
         cfg.work_dir = str(folder)
@@ -81,6 +89,7 @@ def check(runs: Sequence[Run], options: Mapping[str, Any], folder: Path) -> None
                 f'The config {config!r} records no metrics to compare; give it a val_dataloader, '
                 "val_evaluator and val_cfg, and custom_hooks=[dict(type='vit_plugin.ReportHook')]."
             )
+    # Without the folders, so that a sweep may be moved.
     description = json.dumps([options, *(run[:3] for run in runs)], indent=1) + '\n'
     path = folder / SWEEP
     if path.is_file() and path.read_text() != description:
@@ -95,20 +104,20 @@ def train(
     runs: Sequence[Run],
     options: Mapping[str, Any],
     jobs: int,
-    command: Sequence[str] = TRAIN,
+    command: Sequence[str] = TRAIN_COMMAND,
 ) -> dict[Path, str]:
-    """Train what is not finished, ``jobs`` runs at a time, each with its share of the cores.
+    """Train the runs that are not finished, ``jobs`` at a time, each with its share of the cores.
 
     SIGTERM is passed on to the running trainings, which save and stop.
 
     Args:
         runs: all trainings.
         options: settings that they share.
-        jobs: how many run at the same time.
-        command: what trains, before the arguments of ``vit-plugin train``.
+        jobs: number of runs at the same time.
+        command: the command that trains, without its arguments.
 
     Returns:
-        The folders of the runs that failed, and why.
+        Why each failed run has failed, by its folder.
 
     Raises:
         Preempted: after SIGTERM, when all have stopped.
@@ -133,7 +142,7 @@ def train(
                     failed[folder] = f'status {status}: {lines[-1].removeprefix("Error: ")}'
                 else:
                     (folder / FINISHED).touch()
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
     finally:
         for process in running.values():
             process.terminate()
@@ -148,11 +157,11 @@ def _begin(
 ) -> subprocess.Popen:
     print(f'{run.folder.name}: begins', flush=True)
     settings = {**options, **run.values, SEED: run.seed}
-    words = [*command, run.config, '--work-dir', str(run.folder), '--resume', '--cfg-options']
-    words += [f'{key}={value}' for key, value in settings.items()]
+    line = [*command, run.config, '--work-dir', str(run.folder), '--resume', '--cfg-options']
+    line += [f'{key}={value}' for key, value in settings.items()]
     run.folder.mkdir(parents=True, exist_ok=True)
     with open(run.folder / LOG, 'a') as log:
-        return subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=env)
+        return subprocess.Popen(line, stdout=log, stderr=subprocess.STDOUT, env=env)
 
 
 def table(runs: Sequence[Run], metric: str | None = None) -> str:
@@ -160,12 +169,13 @@ def table(runs: Sequence[Run], metric: str | None = None) -> str:
 
     Args:
         runs: all trainings. Those that are not finished are left out.
-        metric: its name. Default: the first that is recorded.
+        metric: name of the metric. Default: the first that is recorded.
 
     Raises:
         ConfigError: if a finished run has recorded no such metric.
     """
     rows = []
+    # The runs of a combination differ in seed and folder alone.
     for (config, values), group in groupby(runs, lambda run: run[:2]):
         finished = [run.folder for run in group if (run.folder / FINISHED).is_file()]
         records = [json.loads((folder / RECORD).read_text()) for folder in finished]
@@ -188,5 +198,5 @@ def table(runs: Sequence[Run], metric: str | None = None) -> str:
                 f'{mean(minutes):.1f}' if minutes else '',
             ]
         )
-    head = ['config', *runs[0].values, metric or 'metric', '±', 'of each seed', 'minutes']
-    return markdown_table([head, *rows]) + '\n'
+    header = ['config', *runs[0].values, metric or 'metric', '±', 'of each seed', 'minutes']
+    return markdown_table([header, *rows]) + '\n'

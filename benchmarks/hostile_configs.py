@@ -1,22 +1,25 @@
-"""Try every registered class in every place of a checkpoint's config, with files and URLs that
-leave a mark.
+"""Try every registered class in every place of a checkpoint's config, and watch what it opens.
 
-    python benchmarks hostile_configs [--minutes 5] [--part 1/2]
+    python benchmarks hostile_configs [--minutes 5] [--part 1/2] [--only-table]
 
-Each class of the frameworks' registries is put into each place of a small classifier's config.
-Where the table has it, the checkpoint is loaded and asked about an image that is a pickle too, or
-tested. In each place that takes it, each of its arguments in turn names a pickle under every
-suffix, a program, a module, a folder or a URL of a server here, or is an expression: it is built
-with each as the parts of a model build each other, and with one of them by the whole command.
+A checkpoint may come from a stranger. So only the classes in the table of
+:mod:`vit_plugin.untrusted` are built from its config. This campaign looks for a class that opens or
+runs something and that the table admits.
 
-Python's audit events are the judge. A mark is a file that is opened and that the table does not
-take as data in this place, whatever is written, made, renamed or removed outside of the folder of
-results, an import of a bait, a process, a connection, what running a bait leaves, and an attempt
-that does not end. There must be none. First, as a control, the same baits are taken from a config
-that a person gives, which leaves marks.
+Each class of the frameworks' registries is put into each of :data:`PLACES` in a small classifier's
+config. If the table admits it there, a command uses the checkpoint: it predicts an image that is
+also a pickle, or tests or probes. Then each argument of the class is a bait in turn: a pickle under
+each suffix, a program, a module, a folder, a URL of a server here, or an expression. The class is
+built alone with every bait, and by the whole command with one of them.
 
-Nothing is skipped that reads the config. What costs time and has no part in it is left out: values
-for the weights, MMEngine's pages of log, and the file around the config.
+Python's audit events are recorded meanwhile. A mark is any of these: a file is opened that the
+table does not take as data in this place; something outside of the folder of results is written,
+made, renamed or removed; a bait is imported or run; a process or a connection is started; an
+attempt does not end. There must be no mark. As a control, the same baits come first from a config
+file that a person gives. Such a file is a program, so it must leave marks.
+
+To save time, weights are not initialized, MMEngine does not log, and no checkpoint is written:
+the commands get its content. All code that reads the config runs.
 """
 
 import argparse
@@ -130,7 +133,8 @@ CONFIG: dict[str, Any] = dict(
     visualizer=dict(type='UniversalVisualizer'),
     custom_hooks=[],
 )
-# Places of a class, and what is done with the checkpoint.
+# Places of a class in the config -> the use of the checkpoint: ``predict`` an image, ``test`` or
+# ``probe`` by these commands, or ``start`` a training from its weights.
 PLACES = {
     **dict.fromkeys(
         (
@@ -172,7 +176,8 @@ PLACES = {
     ),
     'train_dataloader.dataset': 'probe',
 }
-BY_PATH = (
+# Types that are in no registry: MMEngine imports a name with dots.
+PATH_NAMES = (
     'os.system',
     'builtins.exec',
     'runpy.run_path',
@@ -193,8 +198,8 @@ BY_PATH = (
 )
 
 
-# Arguments that open something, in some class.
-FIELDS = (
+# Arguments by which some class opens a file or an address.
+OPENING_ARGUMENTS = (
     'ann_file',
     'backend_args',
     'checkpoint',
@@ -221,7 +226,7 @@ FIELDS = (
     'tokenizer_path',
     'vis_backends',
 )
-REFUSED, BUILT = 'refused by the table', 'built and asked'
+REFUSED, BUILT = 'refused by the table', 'built and used'  # outcomes of an attempt
 MAX_SECONDS = 30.0  # of processor time for an attempt
 
 
@@ -239,7 +244,7 @@ class Trap:
         return Path.touch, (self.mark,)
 
 
-# Events that change files. A run may change those in its own folder.
+# Audit events that change files. A run may change those in its own folder.
 WRITES = {
     'os.mkdir',
     'os.remove',
@@ -253,6 +258,7 @@ WRITES = {
     'shutil.move',
     'shutil.copyfile',
 }
+# Audit events that start a process or a connection.
 RUNS = {'os.system', 'os.exec', 'os.posix_spawn', 'subprocess.Popen', 'socket.connect'}
 SUFFIXES = ['']
 SUFFIXES += [f'.{name}' for name in ('pkl', 'pth', 'npy', 'npz', 'txt', 'json', 'csv', 'png')]
@@ -260,11 +266,21 @@ SUFFIXES += ['.xml', '.mat', '.bin', '.yaml']
 
 
 class Baits:
-    """Files and addresses that leave a mark, in a folder that is the working directory."""
+    """Files and addresses that leave a mark when they are used.
+
+    Attributes:
+        mark: the file that a bait makes if it is run.
+        watched: the folder of the baits, the working directory of the campaign.
+        seen: the audit events that are marks, with their number.
+        requests: the paths that were requested from the server.
+        allowed: beginnings of the paths that may be written.
+        image: an image that is also a pickle.
+        values: the baits, as values of arguments, by description.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.mark, self.watched, self.seen = folder / 'mark', folder / 'baits', Counter[str]()
-        self.own, self.listening = (str(folder / 'own'), '/dev/'), False
+        self.allowed, self.listening = (str(folder / 'own'), '/dev/'), False
         self.requests: list[str] = []
         self.trap = pickle.dumps(Trap(self.mark), protocol=2)
         program = f'from pathlib import Path\nPath({str(self.mark)!r}).touch()\n'
@@ -329,13 +345,13 @@ class Baits:
         if event == 'open' and isinstance(args[0], (str, bytes)):
             path = os.path.abspath(os.fsdecode(args[0]))
             writes = bool((args[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
-            if writes and not path.startswith(self.own) and '__pycache__' not in path:
+            if writes and not path.startswith(self.allowed) and '__pycache__' not in path:
                 self.seen[f'write {path}'] += 1
             elif path.startswith(str(self.watched)):
                 self.seen[f'open {Path(path).name}'] += 1
         elif event == 'open' and isinstance(args[0], int) and args[0] <= 2:
             self.seen[f'open {args[0]}'] += 1
-        elif event in WRITES and not os.path.abspath(os.fsdecode(args[0])).startswith(self.own):
+        elif event in WRITES and not os.path.abspath(os.fsdecode(args[0])).startswith(self.allowed):
             self.seen[f'{event} {args[0]}'] += 1
         elif event in RUNS or (event == 'import' and args[0] in ('local', 'x')):
             self.seen[f'{event} {args[1] if event == "socket.connect" else args[0]}'] += 1
@@ -350,7 +366,11 @@ class Baits:
             self.listening = False
 
     def marks(self, is_data: bool) -> list[str]:
-        """The marks since the last call, except reads of files that count as data."""
+        """The marks since the last call.
+
+        Args:
+            is_data: whether the bait may be opened as data; then reads are no marks.
+        """
         found = (
             ['ran'] * self.mark.exists()
             + self.requests
@@ -363,8 +383,11 @@ class Baits:
 
 
 def picture_and_pickle(trap: bytes) -> bytes:
-    """A BMP of 32 x 32 pixels that is a pickle too: ``B`` is bytes of a length, whose first byte is
-    ``M``, 77.
+    """A BMP of 32 x 32 pixels that is also a pickle.
+
+    A BMP begins with ``BM``. In a pickle, ``B`` is the opcode of bytes, and the next four bytes are
+    their number: ``M`` (77) and three zeros. So the pickle skips the header as 77 bytes, and the
+    trap comes after them.
     """
     header = (
         b'BM'
@@ -374,8 +397,8 @@ def picture_and_pickle(trap: bytes) -> bytes:
     return (header + bytes(5 + 77 - len(header)) + trap).ljust(54 + 3 * 32 * 32, b'\0')
 
 
-def registered() -> dict[str, Any]:
-    """Every registered class and function, by the name that reaches it from each framework."""
+def registered_classes() -> dict[str, Any]:
+    """Every registered class and function, by its name with the scope of its registry."""
 
     def below(registry: Any) -> Iterator[Any]:
         yield registry
@@ -391,15 +414,15 @@ def registered() -> dict[str, Any]:
     return found
 
 
-def at(cfg: Any, place: str) -> Any:
+def value_at(cfg: Any, place: str) -> Any:
     """The value at a place of a config."""
     for name in place.split('.'):
         cfg = cfg[int(name)] if isinstance(cfg, list) else cfg[name]
     return cfg
 
 
-def put(place: str, part: Any) -> dict[str, Any]:
-    """The config with a part in a place."""
+def config_with(place: str, part: Any) -> dict[str, Any]:
+    """:data:`CONFIG` with a part in a place."""
     cfg: dict[str, Any] = deepcopy(CONFIG)
     inside: Any = cfg
     names = place.split('.')
@@ -420,10 +443,10 @@ def put(place: str, part: Any) -> dict[str, Any]:
     return cfg
 
 
-def text_of(cfg: Mapping[str, Any]) -> str:
-    """A config as it is in a checkpoint.
+def config_text(cfg: Mapping[str, Any]) -> str:
+    """The text of a config in a checkpoint.
 
-    MMEngine's own text would be laid out, which takes longer than the attempt.
+    ``Config.pretty_text`` also formats it, which takes longer than the attempt.
     """
     return '\n'.join(f'{name} = {value!r}' for name, value in cfg.items())
 
@@ -440,7 +463,7 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def without_pages() -> None:
+def skip_slow_parts() -> None:
     """Skip the parts that take most of the time and do not read a config."""
 
     def unchanged(tensor: Any, *args: Any, **kwargs: Any) -> Any:
@@ -459,10 +482,16 @@ def without_pages() -> None:
 
 
 class Campaign:
-    """Hostile checkpoints, and their outcomes."""
+    """Hostile checkpoints, and their outcomes.
+
+    Args:
+        folder: an empty folder for baits and results.
+        seconds: time limit of the campaign.
+        only_table: whether only the table is asked, and nothing is built.
+    """
 
     def __init__(self, folder: Path, seconds: float = math.inf, only_table: bool = False) -> None:
-        without_pages()
+        skip_slow_parts()
 
         def interrupt(*args: Any) -> None:
             raise Endless
@@ -472,7 +501,7 @@ class Campaign:
         self.ends = time.monotonic() + seconds
         self.baits, self.counts, self.marked = Baits(folder), Counter[str](), []
         os.chdir(self.baits.watched)
-        at(CONFIG, 'test_dataloader.dataset')['data_prefix'] = str(folder / 'images')
+        value_at(CONFIG, 'test_dataloader.dataset')['data_prefix'] = str(folder / 'images')
         self.work_dir = str(folder / 'own' / 'work')
         self.names: set[str] = set()
         self.built: set[str] = set()
@@ -483,42 +512,47 @@ class Campaign:
             self.weights = MODELS.build(deepcopy(CONFIG['model'])).state_dict()
         self.content: dict[str, Any] = {}
         for module in (saved_model, load, saved_settings):
-            module.open_checkpoint = self.opened
+            module.open_checkpoint = self.open_checkpoint
         # The weights do not fit other models and do not matter here: a model that is built predicts
         # with its initial weights.
         load.load_trained = lambda *args: {}
 
-    def opened(self, *args: Any, **kwargs: Any) -> Checkpoint:
-        """A substitute for the content of a file."""
+    def open_checkpoint(self, *args: Any, **kwargs: Any) -> Checkpoint:
+        """The checkpoint of the current attempt, in place of one from a file."""
         return Checkpoint('checkpoint.pth', dict(self.content))
 
     def attempt(
         self, place: str, part: dict[str, Any], use: str, kind: Any = None, argument: str = ''
     ) -> str:
-        """Give a checkpoint with a part in a place of its config to a command, and count what
-        becomes of it.
+        """Use a checkpoint whose config has this part in this place, and count the outcome.
 
         Args:
-            place, part, use: see :data:`PLACES`.
-            kind: the class of the part, to build it alone. Default: the command builds all.
-            argument: the one that has the bait.
+            place, use: see :data:`PLACES`.
+            part: the section of the config.
+            kind: the class of the part, to build it alone. Default: the command builds everything.
+            argument: the argument of the part that has the bait.
+
+        Raises:
+            TimeoutError: if the time of the campaign is up.
         """
         if time.monotonic() > self.ends:
             raise TimeoutError
-        self.content = dict(state_dict=self.weights, meta=dict(cfg=text_of(put(place, part))))
+        self.content = dict(
+            state_dict=self.weights, meta=dict(cfg=config_text(config_with(place, part)))
+        )
         result = REFUSED
         with quiet(), self.baits.listen():
             with suppress(ConfigError):
-                # The commands check this first.
-                cfg = saved_config(self.opened(), use)
+                # All commands begin with this check.
+                cfg = saved_config(self.open_checkpoint(), use)
                 admitted = use, kind, repr(cfg)
-                # Without unused entries, many configs are the same.
+                # The check drops unused entries, so many configs become the same.
                 result = self.results.get(admitted, 'admitted')
             if result == 'admitted' and not self.only_table:
                 result = (
                     self._run(use, None)
                     if kind is None
-                    else self._outcome(lambda: self._alone(kind, at(cfg, place)))
+                    else self._outcome(lambda: self._alone(kind, value_at(cfg, place)))
                 )
                 self.results[admitted] = result
         self.counts['tried'] += 1
@@ -531,9 +565,7 @@ class Campaign:
         return result
 
     def _alone(self, kind: Any, part: Mapping[str, Any]) -> None:
-        """Build a class, and call it if it is a transform, as a part of a model or a pipeline would
-        be.
-        """
+        """Build a class, as a model or a pipeline would, and call it if it is a transform."""
         built = kind(**{name: value for name, value in part.items() if name != 'type'})
         if hasattr(built, 'transform'):
             built(dict(img_path=str(self.baits.image), img=np.zeros((8, 8, 3), np.uint8)))
@@ -561,8 +593,9 @@ class Campaign:
         return BUILT
 
     def _main(self, command: ModuleType) -> None:
-        for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
-            kind._instance_dict.clear()
+        # MMEngine rejects a second instance of the same name.
+        for manager in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
+            manager._instance_dict.clear()
         command.main(
             build_parser(command).parse_args([str(self.file), '--work-dir', self.work_dir])
         )
@@ -589,8 +622,11 @@ def arguments_of(kind: Any) -> tuple[list[str], dict[str, int]]:
     return sorted(names), needed
 
 
-def control(campaign: Campaign) -> int:
-    """The number of marks of a config from a person: a pickle by HTTP, a program, a picture."""
+def count_control_marks(campaign: Campaign) -> int:
+    """The number of baits that are run by a config from a person: it should be all three.
+
+    They are a pickle by HTTP, a program, and an image that is a pickle.
+    """
     baits = campaign.baits
     loader = dict(type='mmseg.LoadBiomedicalImageFromFile', decode_backend='pickle')
     parts = {
@@ -601,7 +637,7 @@ def control(campaign: Campaign) -> int:
     found = 0
     for place, part in parts.items():
         given = Path(campaign.work_dir).with_suffix('.py')
-        given.write_text(text_of(put(place, part)))
+        given.write_text(config_text(config_with(place, part)))
         campaign.content = dict(state_dict=dict(a=torch.zeros(1)))
         with quiet(), baits.listen():
             campaign._run('predict', str(given))
@@ -609,11 +645,11 @@ def control(campaign: Campaign) -> int:
     return found
 
 
-def by_path(campaign: Campaign, places: Mapping[str, str]) -> None:
-    """Names that are in no registry, in every place."""
+def try_paths(campaign: Campaign) -> None:
+    """Try types that are in no registry, in every place."""
     baits = campaign.baits.values
-    for place, use in places.items():
-        for name in BY_PATH:
+    for place, use in PLACES.items():
+        for name in PATH_NAMES:
             campaign.attempt(
                 place,
                 dict(
@@ -635,30 +671,30 @@ def by_path(campaign: Campaign, places: Mapping[str, str]) -> None:
             campaign.attempt(place, part, use)
 
 
-def by_name(campaign: Campaign, names: Mapping[str, Any]) -> None:
-    """Registered names in every place. In the first that builds one, its arguments are baits."""
-    turn = cycle(campaign.baits.values.values())
+def try_names(campaign: Campaign, names: Mapping[str, Any]) -> None:
+    """Try registered names in every place. In the first that builds one, try baits as arguments."""
+    next_baits = cycle(campaign.baits.values.values())
     for name, kind in names.items():
         campaign.names.add(name)
         arguments, needed = arguments_of(kind)
         taken = False
         for place, use in PLACES.items():
             admitted = campaign.attempt(place, dict(type=name), use) != REFUSED
-            # A prediction takes the names of the classes from a data set.
+            # A prediction builds no data set: it only takes the names of the classes from it.
             built = admitted and place != 'test_dataloader.dataset'
             if built and not taken and not campaign.only_table:
                 for argument in arguments:
                     for bait in campaign.baits.values.values():
                         part = dict(needed, type=name, **{argument: bait})
                         campaign.attempt(place, part, use, kind, argument)
-                    part = dict(needed, type=name, **{argument: next(turn)})
+                    part = dict(needed, type=name, **{argument: next(next_baits)})
                     campaign.attempt(place, part, use, argument=argument)
             taken |= built
 
 
-def with_baits(campaign: Campaign) -> None:
-    """Fields that a class takes for a file or address, in the classes of the config."""
-    for field in FIELDS:
+def try_fields(campaign: Campaign) -> None:
+    """Try baits as :data:`OPENING_ARGUMENTS` of the classes that the config has anyway."""
+    for argument in OPENING_ARGUMENTS:
         for place in (
             'model',
             'model.backbone',
@@ -670,29 +706,30 @@ def with_baits(campaign: Campaign) -> None:
             'test_evaluator',
         ):
             for bait in campaign.baits.values.values():
-                part = at(CONFIG, place)
+                part = value_at(CONFIG, place)
                 for use in ('predict', 'test'):
-                    campaign.attempt(place, {**part, field: bait}, use, argument=field)
+                    campaign.attempt(place, {**part, argument: bait}, use, argument=argument)
 
 
-def run(
-    campaign: Campaign, places: Mapping[str, str] = PLACES, part: int = 1, parts: int = 1
-) -> Campaign:
-    """The campaign, with the names in an order by chance, or until time is up.
+def run(campaign: Campaign, number: int = 1, count: int = 1) -> Campaign:
+    """Try everything, or as much as the time allows: the names are in random order.
 
-    Of several parts, each takes its share of the names. The first takes what is in no registry too,
-    the last the fields.
+    Args:
+        campaign: the campaign.
+        number: the number of this process, from 1.
+        count: the number of processes that share the names. The first also tries types that are in
+            no registry, the last :data:`OPENING_ARGUMENTS`.
     """
-    taken = control(campaign)
+    taken = count_control_marks(campaign)
     assert taken == 3, f'only {taken} of 3 baits leave a mark when a person gives the config'
-    names = list(registered().items())
+    names = list(registered_classes().items())
     random.Random(0).shuffle(names)
     with suppress(TimeoutError):
-        if part == 1:
-            by_path(campaign, places)
-        by_name(campaign, dict(names[part - 1 :: parts]))
-        if part == parts:
-            with_baits(campaign)
+        if number == 1:
+            try_paths(campaign)
+        try_names(campaign, dict(names[number - 1 :: count]))
+        if number == count:
+            try_fields(campaign)
     return campaign
 
 
@@ -700,14 +737,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description='Try every registered class in a hostile config.')
     parser.add_argument('--minutes', type=float, default=math.inf, help='time limit; default: none')
     parser.add_argument(
-        '--only-table', action='store_true', help='build nothing: what the table says of each name'
+        '--only-table', action='store_true', help='build nothing, only ask the table for each name'
     )
     parser.add_argument(
-        '--part', default='1/1', help='of several that run at the same time, such as 1/2'
+        '--part', default='1/1', help='the share of this process, such as 1/2 for the first of two'
     )
     args = parser.parse_args()
-    part, parts = map(int, args.part.split('/'))
-    import vit_plugin.detection  # noqa: F401  before the detectors
+    number, count = map(int, args.part.split('/'))
+    import vit_plugin.detection  # noqa: F401  must be imported before MMDetection's detectors
 
     make_importable()
     for framework in FRAMEWORKS:
@@ -715,7 +752,7 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(Path(folder).resolve(), 60 * args.minutes, args.only_table)
-        run(campaign, part=part, parts=parts)
+        run(campaign, number, count)
         os.chdir('/')
     print(
         dict(campaign.counts),

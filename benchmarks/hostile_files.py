@@ -1,16 +1,18 @@
-"""Small files that ask for much at every door of the commands: each is refused at once, or a mark.
+"""Give every command small files that demand much time or memory, or that run code.
 
     python benchmarks hostile_files [--doors NAMES GRAPHS ...]
 
-A door is a command as a user starts it, in a process of its own. The files are in
-:mod:`hostile_kinds`: checkpoints, folders of a hub, configs, graphs, class names, boxes,
-polygons, tables, images, masks and folders. A refusal ends with status 1 or 2 and a sentence that
-names the file. A file may also be read, such as YAML whose tag is then text. A mark is a refusal
-that does not name the file, a traceback, a signal, a file ``RAN``, which code in a file would make,
-or too much time or memory compared with a harmless file that is refused or read as this one: more
-than 10 s of processor time beyond it, or more than 2 GB in all processes together and more than a
-tenth beyond it. There must be none. The machine may be busy, since the time is that of the
-processor. It takes a quarter of an hour on an idle one.
+A door is a kind of input of a command, which is started as a user starts it. The files are made by
+:mod:`hostile_kinds`: checkpoints, folders of a hub, configs, graphs, class names, boxes, polygons,
+tables, images, masks and folders. Each must be refused at once, with status 1 or 2 and a sentence
+that names the file. It may also be read, such as YAML whose tag is then plain text.
+
+A mark is any of these: a refusal that does not name the file; a traceback; a signal; a file
+``RAN``, which code in the file would make; more than 10 s of processor time beyond that of a
+harmless file; or more than 2 GB in all processes together, if that is also a tenth more than for
+the harmless file. The harmless file is one that is refused, or read, like this one. There must be
+no mark. The machine may be busy, since only processor time counts. It takes 15 minutes on an idle
+one.
 """
 
 import argparse
@@ -31,10 +33,11 @@ from PIL import Image
 
 from benchmarks import hostile_kinds as kinds
 
+# Limits of a command: processor time beyond that for a harmless file, and memory.
 SECONDS, BYTES = 10.0, 2 << 30
 MEMORY_FACTOR = 1.1  # allowed memory, relative to that for a harmless file
 KILL_FACTOR = 6  # at this multiple of a limit, the campaign kills a process
-INTERVAL = 0.05
+INTERVAL = 0.05  # seconds between two measurements of a process
 MODEL = 'plain.onnx'  # the model that predicts images
 
 
@@ -61,10 +64,10 @@ class Door:
     """A command, and the files that it is given.
 
     Attributes:
-        command: its words. ``{file}`` is the one that a kind names.
+        command: its words. ``{file}`` stands for the name that a kind returns.
         files: makes the files of each kind.
         harmless: makes a file that is refused at once.
-        readable: makes one that is read, where one of the kinds may be.
+        readable: makes a file that is read. None: no kind of file is read at this door.
     """
 
     command: str
@@ -191,7 +194,7 @@ def attempt(door: Door, kind: kinds.Kind) -> tuple[Outcome, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--doors', nargs='+', choices=DOORS, default=[*DOORS])
     count = marked = 0
     slowest, largest = 0.0, 0

@@ -1,7 +1,8 @@
-"""Small files that ask for much, for every door of the commands: what :mod:`hostile_files` tries.
+"""Small files that demand much time or memory, or that run code, for :mod:`hostile_files`.
 
-A kind is a function that writes its files into an empty folder and returns the name of the one that
-a refusal must have in it.
+A kind is a function that writes its files into an empty folder, and returns the name of the file
+that a refusal must mention. The tables below, such as :data:`CHECKPOINTS`, have the kinds for each
+door, by description.
 """
 
 import base64
@@ -21,9 +22,9 @@ import torch
 from PIL import Image
 
 Kind = Callable[[Path], str]
-Text = str | Callable[[], str]  # large ones are made when they are written
-LAYERS = 30  # each doubles the expanded size
-SIDE = 13_300  # pixels of the largest image that is read
+Text = str | Callable[[], str]  # a large text is made only when it is written
+LAYERS = 30  # aliases or entities in each other; each doubles the expanded size
+SIDE = 13_300  # side of the largest image that is read, in pixels
 NESTED = '[' * 100_000 + ']' * 100_000
 ALIASES = 'a0: &a0 [x, x]\n' + ''.join(
     f'a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n' for i in range(1, LAYERS)
@@ -44,6 +45,7 @@ class Runs:
 
 
 def made(content: Text) -> str:
+    """A text, made if it is not yet."""
     return content if isinstance(content, str) else content()
 
 
@@ -83,7 +85,7 @@ def saved(name: str, content: Any) -> Kind:
 
 
 def safetensors(tensors: dict[str, tuple[str, list[int]]]) -> bytes:
-    """A file of tensors of zeros by their types and shapes."""
+    """A file of tensors of zeros, from the type and shape of each."""
     header, end = {}, 0
     for name, (kind, shape) in tensors.items():
         size = int(np.prod(shape)) * {'U8': 1, 'F16': 2, 'F32': 4}[kind]
@@ -94,7 +96,7 @@ def safetensors(tensors: dict[str, tuple[str, list[int]]]) -> bytes:
 
 
 def zeros_in_npz(folder: Path) -> str:
-    """6 GB of zeros."""
+    """An archive of NumPy that expands to 6 GB of zeros."""
     name, header, part = 'bomb.npz', io.BytesIO(), bytes(1 << 24)
     shape = dict(descr='<f4', fortran_order=False, shape=(6 << 28,))
     np.lib.format.write_array_header_1_0(header, shape)
@@ -109,21 +111,21 @@ def zeros_in_npz(folder: Path) -> str:
 
 
 def npy(shape: tuple[int, ...], kind: str = '<f4') -> bytes:
-    """A header of NumPy without its values."""
+    """A file of NumPy with only the header of an array, without its values."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, dict(descr=kind, fortran_order=False, shape=shape))
     return file.getvalue()
 
 
 def false_npz(folder: Path) -> str:
-    """An array that claims 4 TB."""
+    """An archive of NumPy whose only array claims 4 TB."""
     with zipfile.ZipFile(folder / 'false.npz', 'w') as archive:
         archive.writestr('embedding/kernel.npy', npy((2**40,)))
     return 'false.npz'
 
 
 def one_part_many_times(folder: Path) -> str:
-    """An archive of 8 MB whose parts are 80 GB."""
+    """An archive of 8 MB with one member under 10,000 names, 80 GB in all."""
     with zipfile.ZipFile(folder / 'parts.pth', 'w') as archive:
         archive.writestr('x/data.pkl', pickle.dumps({}, 2))
         archive.writestr('x/data/0', bytes(8 << 20))
@@ -151,7 +153,7 @@ def in_a_hub(config: Text) -> Kind:
 
 
 def deep_pickle() -> bytes:
-    """A list in a list, a million times."""
+    """A list in a list, 300,000 times."""
     return b'\x80\x02' + b']' * 300_000 + b'a' * 299_999 + b'.'
 
 
@@ -232,7 +234,13 @@ CONFIGS: dict[str, Kind] = {
 
 
 def onnx_file(path: Path, facts: dict[str, Any] | str, side: int | str = 32) -> None:
-    """A classifier of two classes that looks at nothing."""
+    """Write a classifier of two classes whose logits are constant.
+
+    Args:
+        path: the file.
+        facts: this package's metadata, as values or as text.
+        side: side of the images in pixels, or the name of a dynamic dimension.
+    """
     from onnx import TensorProto, helper, numpy_helper, save
 
     logits = numpy_helper.from_array(np.zeros((1, 2), np.float32), 'value')
@@ -250,6 +258,7 @@ def onnx_file(path: Path, facts: dict[str, Any] | str, side: int | str = 32) -> 
 
 
 def resize(*arguments: Any) -> dict[str, Any]:
+    """A step of the metadata that resizes an image."""
     return dict(resize=[*arguments], interpolation='bilinear', backend='cv2')
 
 
@@ -259,7 +268,7 @@ PLAIN_FACTS: dict[str, Any] = dict(
 
 
 def graph(side: int | str = 32, **facts: Any) -> Kind:
-    """A file in ONNX with other metadata."""
+    """A file in ONNX whose metadata differ from :data:`PLAIN_FACTS` in these."""
 
     def write(folder: Path) -> str:
         onnx_file(folder / 'm.onnx', PLAIN_FACTS | facts, side)
@@ -296,7 +305,13 @@ def pictures(folder: Path, count: int = 8) -> None:
 
 
 def yolo(name: str, content: Text, sets: bool = True) -> Kind:
-    """A folder of YOLO with a file of names, or another one, of this content."""
+    """A folder of YOLO in which one file has this content.
+
+    Args:
+        name: the file, such as ``data.yaml`` with the names of the classes.
+        content: its content.
+        sets: whether the folders of the splits are added to a ``data.yaml``.
+    """
 
     def write(folder: Path) -> str:
         pictures(folder / 'data/images')
@@ -331,7 +346,7 @@ NAMES: dict[str, Kind] = {
 
 
 def coco(annotations: Any, image: Callable[[Path], None] = pictures) -> Kind:
-    """A folder of COCO with these annotations, as values or as text."""
+    """A folder of COCO with these annotations: a list of them, or the text of the whole file."""
 
     def write(folder: Path) -> str:
         image(folder / 'data/images')
@@ -350,7 +365,7 @@ def coco(annotations: Any, image: Callable[[Path], None] = pictures) -> Kind:
 
 
 def runs(counts: Any, size: tuple[int, int] = (64, 64)) -> list[dict[str, Any]]:
-    """An annotation of run lengths."""
+    """A list of one annotation, whose mask has these run lengths."""
     one = dict(
         image_id=0,
         category_id=1,
@@ -361,7 +376,7 @@ def runs(counts: Any, size: tuple[int, int] = (64, 64)) -> list[dict[str, Any]]:
 
 
 def voc(content: Text) -> Kind:
-    """A folder of Pascal VOC with one such file."""
+    """A folder of Pascal VOC with one annotation file of this content."""
 
     def write(folder: Path) -> str:
         pictures(folder / 'data/images')
@@ -382,7 +397,7 @@ def labelme(folder: Path) -> str:
 
 
 def many_masks(folder: Path) -> str:
-    """20,000 objects of 512 pixels in an image of 4096 x 4096, next to enough others."""
+    """20,000 objects of 512 pixels each in an image of 4096 x 4096, next to small images."""
     side, length = 4096, 512
     annotations = []
     for i in range(20_000):
@@ -441,6 +456,7 @@ TABLES: dict[str, Kind] = {
 
 
 def chunk(kind: bytes, content: bytes) -> bytes:
+    """A chunk of a PNG."""
     return (
         struct.pack('>I', len(content))
         + kind
@@ -450,7 +466,10 @@ def chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def png(width: int, height: int, color: int, bits: int, pixels: bytes = b'') -> bytes:
-    """A PNG of this type of color (0 gray, 2 RGB, 3 palette)."""
+    """A PNG of this size, type of color (0 gray, 2 RGB, 3 palette) and number of bits.
+
+    ``pixels`` are the compressed rows. By default there are none.
+    """
     header = struct.pack('>IIBBBBB', width, height, bits, color, 0, 0, 0)
     palette = chunk(b'PLTE', bytes(6)) if color == 3 else b''
     return (
@@ -481,7 +500,7 @@ def scans() -> bytes:
 
     blocks = ((SIDE + 7) // 8) ** 2
     bits, remaining = '', blocks
-    while remaining > 0:  # runs of blocks without a coefficient
+    while remaining > 0:  # end-of-band runs: blocks without a coefficient
         run = max(min(remaining, 32_767), 16_384)
         bits, remaining = bits + '0' + format(run - 16_384, '014b'), remaining - run
     bits += '1' * (-len(bits) % 8)
@@ -494,7 +513,10 @@ def scans() -> bytes:
 
 
 def tiff(pages: int, *more: tuple[int, int, int, int]) -> bytes:
-    """A TIFF whose pages of 4 x 4 pixels share their bytes, with further tags."""
+    """A TIFF whose pages of 4 x 4 pixels all use the same bytes.
+
+    ``more`` are further tags: number, type, count, and value or offset.
+    """
     tags = [(256, 4, 1, 4), (257, 4, 1, 4), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1)]
     tags = sorted([*tags, (273, 4, 1, 8), (279, 4, 1, 16), *more])
     entries = b''.join(struct.pack('<HHII', *tag) for tag in tags)
@@ -505,7 +527,7 @@ def tiff(pages: int, *more: tuple[int, int, int, int]) -> bytes:
 
 
 def hdf5(**options: Any) -> Kind:
-    """A volume that claims what it does not have."""
+    """A volume in HDF5 that claims more data than it has; the options are those of h5py."""
 
     def write(folder: Path) -> str:
         import h5py
@@ -541,7 +563,10 @@ IMAGES: dict[str, Kind] = {
 
 
 def masks(mask: Callable[[Path], None], count: int = 1) -> Kind:
-    """Images of 177 million pixels with such masks, one or all of which a refusal names."""
+    """Images of 177 million pixels with masks that ``mask`` writes into a folder.
+
+    A refusal must name the only mask, or the folder of several.
+    """
 
     def write(folder: Path) -> str:
         wide_png(folder / 'data/images', count)
@@ -561,7 +586,7 @@ MASKS: dict[str, Kind] = {
 
 
 def deep_folder(folder: Path) -> str:
-    """10,000 folders, each in the one before, which no path can name."""
+    """10,000 folders, each in the one before: a path to the last would be too long."""
     (folder / 'data').mkdir()
     pictures(folder / 'data/a', 2)
     here = os.open(folder / 'data/a', os.O_RDONLY)

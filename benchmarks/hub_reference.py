@@ -1,13 +1,14 @@
-"""Encoders and classifiers of transformers with random weights, and the outputs of its own code.
+"""The reference of :mod:`hub`: models of transformers with random weights, and their outputs.
 
 It runs in an environment with ``transformers``, which this package does not need:
 
     PYTHON benchmarks/hub_reference.py NAME FOLDER [AGAIN]
 
-``NAME`` is a key of ``MODELS``. It writes the folder as ``save_pretrained`` does, with its
-processor, and ``outputs.pt``: of each size the images and, in float64, the logits, or the features
-where there is no head; and of each odd image its file and the processor's pixels. With ``AGAIN``, a
-folder that was written from ``FOLDER``, it writes ``AGAIN/outputs.pt`` of the same images.
+``NAME`` is a key of ``MODELS``. It writes the model and its processor into ``FOLDER`` by
+``save_pretrained``. ``FOLDER/outputs.pt`` gets a pair for each size: the images and the logits, or
+the features of a model without a head, in float64. It also gets the pixels that the processor makes
+of odd images, by file. With ``AGAIN``, a folder that was written from ``FOLDER``, it only writes
+``AGAIN/outputs.pt`` with the outputs of that model for the same images.
 """
 
 import sys
@@ -54,14 +55,24 @@ MAE = dict(
 
 
 class Model(NamedTuple):
-    """A class of models: the name of its config, its values, its processor, and its outputs."""
+    """A class of transformers' models.
+
+    Attributes:
+        config: name of its config class, without ``Config``.
+        settings: the values of the config.
+        processor: name of its processor class, without ``ImageProcessor``.
+        output: ``logits``, or the kind of features: the class token (``cls``), the ``mean`` of the
+            tokens, ``pooled``, or pooled by the vision ``tower`` of a model with two.
+        wrapped: whether this package computes it by transformers' own module, at its own size.
+        fixed: whether transformers only takes images of the model's own size.
+    """
 
     config: str
     settings: Mapping[str, Any]
     processor: str
-    gives: str = 'logits'
-    wrapped: bool = False  # computed here by transformers' own module, at its own size
-    fixed: bool = False  # whether transformers only takes images of the model's own size
+    output: str = 'logits'
+    wrapped: bool = False
+    fixed: bool = False
 
 
 MODELS = {
@@ -131,8 +142,9 @@ MODELS = {
     ),
     'MobileNetV2ForImageClassification': Model('MobileNetV2', LABELS, 'MobileNetV2', wrapped=True),
 }
-# Configs of the classes that resample their positions only on request.
+# Configs of the classes that resample their positions only with an argument.
 RESAMPLES = ('ViT', 'DeiT', 'IJepa', 'CLIP', 'Siglip')
+# The odd images: their color modes, and the sizes (height, width) of some.
 MODES = dict(color='RGB', gray='L', transparent='RGBA', thin='RGB', turned='RGB', small='RGB')
 SHAPES = dict(thin=(1, 300), small=(40, 61))
 
@@ -145,22 +157,22 @@ def outputs(name: str, model: nn.Module, images: Tensor) -> Tensor:
     if row.config == 'ViTMAE':  # shuffles its tokens in the order of this noise
         tokens = (images.shape[-2] // 16) * (images.shape[-1] // 16)
         options['noise'] = torch.arange(tokens).expand(len(images), -1).double()
-    whole = row.gives != 'tower' or not hasattr(model, 'text_model')
-    result = (model if whole else model.vision_model)(images, **options)
-    if row.gives == 'logits':
+    has_towers = row.output == 'tower' and hasattr(model, 'text_model')
+    result = (model.vision_model if has_towers else model)(images, **options)
+    if row.output == 'logits':
         return result.logits
-    if row.gives in ('tower', 'pooled'):
+    if row.output in ('tower', 'pooled'):
         return result.pooler_output.flatten(1)
-    tokens_of = result.last_hidden_state
-    return tokens_of.mean(dim=1) if row.gives == 'mean' else tokens_of[:, 0]
+    hidden = result.last_hidden_state
+    return hidden.mean(dim=1) if row.output == 'mean' else hidden[:, 0]
 
 
 def odd_images(folder: Path) -> dict[str, Image.Image]:
-    """Images as files, and as displayed: gray, transparent, thin, turned by EXIF, small."""
-    random, displayed = np.random.default_rng(0), {}
+    """Write images of :data:`MODES`. Returns each as it is displayed, by its path."""
+    rng, displayed = np.random.default_rng(0), {}
     for name, mode in MODES.items():
         height, width = SHAPES.get(name, (300, 451))
-        coarse = random.integers(0, 256, (-(-height // 8), -(-width // 8), 3), dtype=np.uint8)
+        coarse = rng.integers(0, 256, (-(-height // 8), -(-width // 8), 3), dtype=np.uint8)
         image = Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
         exif = Image.Exif()
         exif[0x0112] = 6 if name == 'turned' else 1
@@ -170,11 +182,11 @@ def odd_images(folder: Path) -> dict[str, Image.Image]:
     return displayed
 
 
-def read_again(name: str, folder: Path, again: Path) -> None:
-    """Write the outputs of a folder's model for the images of another folder."""
+def compute_again(name: str, folder: Path, again: Path) -> None:
+    """Write the outputs of the model in ``again`` for the images of ``folder``."""
     from transformers import AutoModel, AutoModelForImageClassification
 
-    classifies = MODELS[name].gives == 'logits'
+    classifies = MODELS[name].output == 'logits'
     automatic = AutoModelForImageClassification if classifies else AutoModel
     model = automatic.from_pretrained(again).eval().double()
     sizes = []
@@ -191,7 +203,7 @@ def main() -> None:
     name, folder = sys.argv[1], Path(sys.argv[2])
     row = MODELS[name]
     if sys.argv[3:]:
-        read_again(name, folder, Path(sys.argv[3]))
+        compute_again(name, folder, Path(sys.argv[3]))
         return
     config = getattr(transformers, f'{row.config}Config')(**row.settings)
     model = getattr(transformers, name.partition(',')[0])(config).eval()
@@ -200,9 +212,10 @@ def main() -> None:
         scale = float('norm' in key.lower() and key.endswith('weight'))
         value.data = scale + 0.2 * torch.randn(value.shape, generator=generator)
     model.save_pretrained(folder)
-    name_of = f'{row.processor}ImageProcessor'
-    with_pillow = getattr(transformers, f'{name_of}Pil', None)
-    processor = (with_pillow or getattr(transformers, name_of))()
+    processor_name = f'{row.processor}ImageProcessor'
+    # This package resizes with Pillow, so take the processor that does too, if there is one.
+    pillow_class = getattr(transformers, f'{processor_name}Pil', None)
+    processor = (pillow_class or getattr(transformers, processor_name))()
     processor.save_pretrained(folder)
     pixels = {
         path: torch.as_tensor(np.asarray(processor(image, return_tensors='pt')['pixel_values'][0]))
@@ -210,6 +223,7 @@ def main() -> None:
     }
     side = row.settings.get('patch_size', 16)
     sizes = []
+    # Images of 4 x 4 patches, which is the model's own size, and of two other grids.
     for height, width in ((4, 4),) if row.wrapped or row.fixed else ((4, 4), (8, 8), (3, 6)):
         images = torch.rand(2, 3, side * height, side * width, generator=generator).double()
         with torch.no_grad(), doubled():

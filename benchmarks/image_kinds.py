@@ -1,4 +1,4 @@
-"""Image files of many kinds, right and wrong, of one picture."""
+"""Image files of many kinds, valid and broken, of one picture, to try readers with."""
 
 import io
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from bombs import bomb
 from PIL import Image
 
 HEIGHT, WIDTH = 48, 64
-ORIENTATION = 0x0112
+ORIENTATION = 0x0112  # EXIF's tag
 
 
 def picture() -> Image.Image:
@@ -23,24 +23,28 @@ def picture() -> Image.Image:
 
 
 def saved(form: str, image: Image.Image | None = None, **options: object) -> bytes:
+    """An image, by default the picture, as a file of Pillow's format ``form``."""
     file = io.BytesIO()
     (image or picture()).save(file, form, **options)
     return file.getvalue()
 
 
-def turned(form: str, orientation: int, **options: object) -> bytes:
+def oriented(form: str, orientation: int, **options: object) -> bytes:
+    """The picture as a file with an orientation in its EXIF."""
     exif = Image.Exif()
     exif[ORIENTATION] = orientation
     return saved(form, exif=exif, **options)
 
 
-def of_opencv(suffix: str, kind: type, channels: int = 3) -> bytes:
-    pixels = np.asarray(picture())[..., ::-1].astype(kind) * (257 if kind is np.uint16 else 1)
+def encoded_by_opencv(suffix: str, dtype: type, channels: int = 3) -> bytes:
+    """The picture, or its green channel, as a file with this type of pixels."""
+    # 257 maps 0 to 255 onto 0 to 65,535.
+    pixels = np.asarray(picture())[..., ::-1].astype(dtype) * (257 if dtype is np.uint16 else 1)
     return cv2.imencode(suffix, pixels if channels == 3 else pixels[..., 1])[1].tobytes()
 
 
-def right() -> dict[str, bytes]:
-    """Content by file name."""
+def valid_files() -> dict[str, bytes]:
+    """Images that a reader must take: content by file name."""
     image = picture()
     alpha = image.convert('RGBA')  # opaque: the color behind it is not part of the file
     gray, palette = image.convert('L'), image.quantize(64)
@@ -57,8 +61,8 @@ def right() -> dict[str, bytes]:
         'gray-alpha.png': saved('PNG', alpha.convert('LA')),
         'palette.png': saved('PNG', palette),
         'bits.png': saved('PNG', image.convert('1')),
-        'rgb16.png': of_opencv('.png', np.uint16),
-        'gray16.png': of_opencv('.png', np.uint16, 1),
+        'rgb16.png': encoded_by_opencv('.png', np.uint16),
+        'gray16.png': encoded_by_opencv('.png', np.uint16, 1),
         'lossy.webp': saved('WEBP', quality=95),
         'lossless.webp': saved('WEBP', lossless=True),
         'alpha.webp': saved('WEBP', alpha, lossless=True),
@@ -71,7 +75,7 @@ def right() -> dict[str, bytes]:
         'lzw.tif': saved('TIFF', compression='tiff_lzw'),
         'gray.tif': saved('TIFF', gray),
         'rgba.tif': saved('TIFF', alpha),
-        'rgb16.tif': of_opencv('.tif', np.uint16),
+        'rgb16.tif': encoded_by_opencv('.tif', np.uint16),
         'pages.tif': saved('TIFF', save_all=True, append_images=[gray]),
         'rgb.ppm': saved('PPM'),
         'gray.pgm': saved('PPM', gray),
@@ -80,14 +84,14 @@ def right() -> dict[str, bytes]:
         'png-in-name-only.jpg': saved('PNG'),
         'no suffix': saved('JPEG', quality=95),
         'Fuß 写真 #1.jpg': saved('JPEG', quality=95),
-        **{f'exif{i}.jpg': turned('JPEG', i, quality=95) for i in range(1, 9)},
-        **{f'exif6.{form}': turned(form, 6, lossless=True) for form in ('png', 'webp')},
-        'exif6.avif': turned('AVIF', 6, quality=95),
+        **{f'exif{i}.jpg': oriented('JPEG', i, quality=95) for i in range(1, 9)},
+        **{f'exif6.{form}': oriented(form, 6, lossless=True) for form in ('png', 'webp')},
+        'exif6.avif': oriented('AVIF', 6, quality=95),
     }
 
 
-def wrong() -> dict[str, bytes | None]:
-    """Content by file name; None for a missing file."""
+def broken_files() -> dict[str, bytes | None]:
+    """Files that a reader must reject: content by file name; None for a missing file."""
     jpeg, png, webp = saved('JPEG', quality=95), saved('PNG'), saved('WEBP', lossless=True)
     return {
         'empty.jpg': b'',
@@ -107,9 +111,9 @@ def wrong() -> dict[str, bytes | None]:
 
 
 def write(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Write all kinds: the path of each, and whether it is an image."""
-    for kinds, is_image in ((right, True), (wrong, False)):
-        for name, content in kinds().items():
+    """Write all kinds. Yields the path of each, and whether it is a valid image."""
+    for make_files, is_image in ((valid_files, True), (broken_files, False)):
+        for name, content in make_files().items():
             if content is not None:
                 (folder / name).write_bytes(content)
             yield str(folder / name), is_image

@@ -1,16 +1,15 @@
-"""Trainings that are killed at random moments, and started again until they end, beside undisturbed
-ones.
+"""Kill trainings at random moments, resume them, and compare with undisturbed ones bit for bit.
 
     python benchmarks kills --rounds 100 --kind kill
     python benchmarks kills --rounds 30 --kind term
     python benchmarks kills --rounds 10 --kind usr1
 
-Each round trains the tiny run through ``tools/train.py --resume``, as a user would: one process,
+Each run trains :mod:`tiny_run` through ``tools/train.py --resume``, as a user would: one process,
 DDP and FSDP2 with two processes in turn, by epoch and by iteration, with 0, 2 and 3 data workers.
-All processes of a start are hit at a random moment after the imports; every third kill -9 waits
-until a checkpoint is being written, on a disk that is slow. The same command is given again until
-it ends by itself. The final checkpoint and the history of validations must be bit-identical to
-those of an undisturbed run. A start takes 6 s on two quiet cores, most of it imports.
+It is hit at a random moment after the imports, and the same command is given again until it ends by
+itself. Every third kill -9 waits until a checkpoint is being written, for which a slow disk is
+simulated. The final checkpoint and the history of validations must be bit-identical to those of an
+undisturbed run. A start takes 6 s on two quiet cores, most of it imports.
 """
 
 import argparse
@@ -31,8 +30,8 @@ from benchmarks.exactness import compare
 from benchmarks.tiny_run import WIDE, tiny_cfg
 
 SIGNALS = dict(kill=signal.SIGKILL, term=signal.SIGTERM, usr1=signal.SIGUSR1)
-MAX_STARTS = 12  # in a round
-# Temporary files of a save that is not complete.
+MAX_STARTS = 12  # in a run; the last one is not hit
+# Temporary files of a checkpoint that is being written.
 WRITING = ('.epoch_*', '.iter_*', '.best_*', '.last_checkpoint*')
 
 
@@ -40,10 +39,10 @@ WRITING = ('.epoch_*', '.iter_*', '.best_*', '.last_checkpoint*')
 class Setting:
     """How a training is started."""
 
-    launch: str = 'one'  # or 'ddp', 'fsdp2'
-    loop: str = 'epoch'
-    workers: int = 0
-    wide: bool = False  # a wider model
+    launch: str = 'one'  # process; or 'ddp', 'fsdp2' with two processes
+    loop: str = 'epoch'  # or 'iter'
+    workers: int = 0  # of the data loader
+    wide: bool = False  # whether the model is wider, see tiny_run.WIDE
 
     @property
     def name(self) -> str:
@@ -91,7 +90,14 @@ SETTINGS = [
 
 @dataclass
 class Round:
-    """The counts of a round, and what is wrong."""
+    """The outcome of a run that was hit and started again.
+
+    Attributes:
+        starts: how often it was started.
+        hits: how often it was hit.
+        in_a_save: how often it was killed while a checkpoint was being written.
+        wrong: descriptions of what is wrong.
+    """
 
     starts: int = 0
     hits: int = 0
@@ -111,6 +117,7 @@ def start(setting: Setting, config: Path) -> subprocess.Popen:
 
 
 def is_saving(folder: Path) -> bool:
+    """True if a checkpoint is being written, or if a killed save has left its files."""
     return any(next(folder.glob(pattern), None) for pattern in WRITING)
 
 
@@ -122,8 +129,16 @@ def logs_of(folder: Path) -> list[Path]:
 def wait_for_the_moment(
     process: subprocess.Popen, folder: Path, seconds: float, in_a_save: bool
 ) -> bool:
-    """Wait until some time after the runner is built, or until a save; False if the training ends
-    before.
+    """Wait until it is time to hit a training.
+
+    Args:
+        process: the training.
+        folder: its work directory.
+        seconds: the time after the runner is built.
+        in_a_save: wait for a save instead.
+
+    Returns:
+        False if the training ended before.
     """
     begin, logs = None, len(logs_of(folder))
     while process.poll() is None:
@@ -138,11 +153,12 @@ def wait_for_the_moment(
 
 
 def hit(process: subprocess.Popen, number: int) -> None:
-    """Send a signal to the training: kill -9 to all its processes, others as a scheduler does to
-    the one it started.
+    """Send a signal: kill -9 to all processes of a training, others only to the first.
+
+    A scheduler also signals only the process that it started.
     """
     if number == signal.SIGKILL:
-        for pid in family(process.pid):
+        for pid in process_tree(process.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
     else:
@@ -150,10 +166,13 @@ def hit(process: subprocess.Popen, number: int) -> None:
     process.wait(timeout=120)
 
 
-def family(pid: int) -> list[int]:
-    """A process and all that descend from it. torchrun's are in sessions of their own."""
+def process_tree(pid: int) -> list[int]:
+    """A process and all that descend from it.
+
+    torchrun starts each in a session of its own, so signaling the process group is not enough.
+    """
     pids = [pid]
-    for parent in pids:  # grows while it is read
+    for parent in pids:  # the list grows in the loop
         for task in Path(f'/proc/{parent}/task').glob('*/children'):
             with suppress(OSError):
                 pids += map(int, task.read_text().split())
@@ -161,16 +180,25 @@ def family(pid: int) -> list[int]:
 
 
 def run_round(
-    setting: Setting, folder: Path, kind: str, seconds: float, draw: random.Random
+    setting: Setting, folder: Path, kind: str, seconds: float, rng: random.Random
 ) -> Round:
-    """Start a training until it ends by itself, and hit all but the last starts."""
+    """Start a training again and again until it ends by itself, and hit the earlier starts.
+
+    Args:
+        setting: how it is started.
+        folder: its work directory.
+        kind: the signal, a key of :data:`SIGNALS`.
+        seconds: the duration of an undisturbed run. A start is hit in the first 30 % of it.
+        rng: draws the moments.
+    """
     done, config = Round(), setting.write(folder)
     while True:
         done.starts += 1
         process = start(setting, config)
         if done.starts < MAX_STARTS:
+            # About every third kill waits for a save.
             in_a_save = kind == 'kill' and 3 * done.in_a_save <= done.hits
-            if wait_for_the_moment(process, folder, draw.uniform(0, 0.3) * seconds, in_a_save):
+            if wait_for_the_moment(process, folder, rng.uniform(0, 0.3) * seconds, in_a_save):
                 hit(process, SIGNALS[kind])
                 done.hits += 1
                 # A killed save leaves its temporary files.
@@ -185,13 +213,13 @@ def run_round(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--rounds', type=int, default=100, help='kills or signals to send at least')
     parser.add_argument('--kind', choices=SIGNALS, default='kill')
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--launches', nargs='+', default=['one', 'ddp', 'fsdp2'])
     args = parser.parse_args()
-    draw, folder = random.Random(args.seed), Path(tempfile.mkdtemp(prefix='kills_'))
+    rng, folder = random.Random(args.seed), Path(tempfile.mkdtemp(prefix='kills_'))
     settings = [setting for setting in SETTINGS if setting.launch in args.launches]
     hits, in_a_save, runs, wrong = 0, 0, 0, []
     undisturbed: dict[Setting, tuple[Path, float]] = {}
@@ -203,7 +231,7 @@ def main() -> None:
                 sys.exit(f'The undisturbed run {setting.name} failed, see {path}.log')
             undisturbed[setting] = path, time.monotonic() - begin
         path, seconds = undisturbed[setting]
-        done = run_round(setting, folder / f'round_{runs}', args.kind, seconds, draw)
+        done = run_round(setting, folder / f'round_{runs}', args.kind, seconds, rng)
         done.wrong += compare(path, folder / f'round_{runs}') if not done.wrong else []
         hits, in_a_save, runs = hits + done.hits, in_a_save + done.in_a_save, runs + 1
         if done.wrong:

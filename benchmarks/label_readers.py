@@ -1,10 +1,11 @@
-"""Read folders with one library, in its own environment: a program of :mod:`reading`.
+"""Read labeled folders with one library, in the library's own environment, for :mod:`reading`.
 
     PYTHON benchmarks/label_readers.py LIBRARY < jobs.json
 
-A job is a folder and a task. The answer to each is a line of JSON: what was read in one form
-whatever the library, or the sentence of its refusal, and the seconds and MB that it took (on
-Linux). A job with ``first`` reads that folder before, so that imports do not count.
+``jobs.json`` is a list. A job has a ``folder`` and a ``task``, and may have a folder ``first``,
+which is read before, so that imports are not measured. Each job is answered by a line of JSON: the
+``images``, as lists of the fields of :class:`Labeled`, with the ``seconds``, ``processor`` seconds
+and MB of ``memory`` that reading took (on Linux); or ``refused``, the library's error.
 """
 
 import json
@@ -24,7 +25,7 @@ class Labeled(NamedTuple):
     """An image with its labels, whatever the library.
 
     Attributes:
-        path: the file, or what the library calls the image.
+        path: the file, or the library's name of the image.
         labels: its classes, or those in its mask.
         boxes: name, left, top, right and bottom in pixels of each object.
         pixels: the number of pixels of each class.
@@ -40,12 +41,13 @@ class NotReadableError(Exception):
     """The library has no reader for such a folder."""
 
 
-# The result of a library, and what gives it in the common form, which is not measured.
+# The result of a library, and a function that converts it to the common form, which is not
+# measured.
 Read = tuple[Any, Callable[[Any], Iterable[Labeled]]]
 
 
 def unwrapped(folder: Path) -> Path:
-    """The outermost folder that has several folders, as people would give it."""
+    """The outermost folder with several folders in it, which people would give to the library."""
     inner = [path for path in folder.iterdir() if path.is_dir()]
     return unwrapped(inner[0]) if len(inner) == 1 else folder
 
@@ -71,12 +73,12 @@ def read_anyfolder(folder: Path, task: str) -> Read:
 
 
 def read_datumaro(folder: Path, task: str) -> Read:
-    """Read by the format that it detects, or the first of several with labels for the task."""
+    """Read in the format that datumaro detects. Of several, take the first with suitable labels."""
     from datumaro.components.annotation import AnnotationType
     from datumaro.components.dataset import Dataset
     from datumaro.components.environment import Environment
 
-    kinds = {
+    types = {
         'classification': {AnnotationType.label},
         'segmentation': {AnnotationType.mask},
         'panoptic': {AnnotationType.mask},
@@ -89,9 +91,9 @@ def read_datumaro(folder: Path, task: str) -> Read:
             objects = [
                 label
                 for label in item.annotations
-                if label.type in kinds and label.label is not None
+                if label.type in types and label.label is not None
             ]
-            if kinds & {AnnotationType.bbox}:  # a box and its polygon are one object
+            if types & {AnnotationType.bbox}:  # a box and its polygon are one object
                 objects = [*{(label.label, *label.get_bbox()): label for label in objects}.values()]
             boxes, pixels = [], Counter[str]()
             for label in objects if task != 'classification' else ():
@@ -112,14 +114,14 @@ def read_datumaro(folder: Path, task: str) -> Read:
         except Exception as error:  # another format may fit
             faults.append(f'{form}: {error.__cause__ or error}')
             continue
-        if names and any(label.type in kinds for item in items for label in item.annotations):
+        if names and any(label.type in types for item in items for label in item.annotations):
             return (names, items), as_labeled
         faults.append(f'{form}: no such labels')
     raise NotReadableError('; '.join(faults) or 'no format is found')
 
 
 def read_supervision(folder: Path, task: str) -> Read:
-    """Read by its function for the format, with the folders of images and labels that it takes."""
+    """Read with supervision's function for the format, which gets the folders that it asks for."""
     import supervision
 
     if task == 'classification':
@@ -149,7 +151,11 @@ def read_supervision(folder: Path, task: str) -> Read:
 
 
 def _calls_of_supervision(folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The format and the arguments of each call that reads a part of a folder."""
+    """The calls that read a folder: a format, as in ``from_yolo``, and its arguments.
+
+    supervision does not find files by itself, so they are found here. A format may need several
+    calls, such as one for each split.
+    """
     files = sorted(folder.rglob('*'))
     images = {path.name: path.parent for path in files if path.suffix.lower() in SUFFIXES}
     places = sorted({*images.values()})
@@ -182,14 +188,14 @@ def _calls_of_supervision(folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]
 
 
 def _above(place: Path, name: Path) -> Path:
-    """The folder below which a name with folders is that of an image."""
+    """The folder that an image's name is relative to: ``place`` less the folders in the name."""
     for _ in name.parts[:-1]:
         place = place.parent
     return place
 
 
 def read_ultralytics(folder: Path, task: str) -> Read:
-    """Read by the check and the data set that its training uses."""
+    """Read with the check and the data set that ultralytics' training uses."""
     from ultralytics.cfg import get_cfg
     from ultralytics.data.dataset import ClassificationDataset, YOLODataset
     from ultralytics.data.utils import check_cls_dataset, check_det_dataset
@@ -240,26 +246,29 @@ LIBRARIES = dict(
 )
 
 
-def used() -> tuple[float, float]:
+def seconds_used() -> tuple[float, float]:
     """Wall-clock and processor seconds of this process, without its children."""
     return time.perf_counter(), time.process_time()
 
 
 def memory(key: str) -> float:
-    """``VmRSS``, what this process holds in MB, or ``VmHWM``, the most that it held since reset."""
+    """Memory of this process in MB: ``VmRSS`` is the current, ``VmHWM`` the peak since a reset."""
     lines = Path('/proc/self/status').read_text().splitlines()
     return int(next(line for line in lines if line.startswith(key)).split()[1]) / 1024
 
 
 def answer(name: str, job: dict[str, str]) -> dict[str, Any]:
+    """The answer of a library to a job."""
     read = LIBRARIES[name]
     try:
         if 'first' in job:
             read(Path(job['first']), job['task'])
         Path('/proc/self/clear_refs').write_text('5')  # resets the peak
-        held, before = memory('VmRSS'), used()
+        held, before = memory('VmRSS'), seconds_used()
         data, as_labeled = read(Path(job['folder']), job['task'])
-        seconds, processor = (after - start for start, after in zip(before, used(), strict=True))
+        seconds, processor = (
+            after - start for start, after in zip(before, seconds_used(), strict=True)
+        )
         measured = dict(seconds=seconds, processor=processor, memory=memory('VmHWM') - held)
         return dict(images=[*as_labeled(data)], **measured)
     except Exception as error:  # any error of a library counts as a refusal

@@ -1,4 +1,8 @@
-"""Labeled folders with their true content: those of the tests, and large ones."""
+"""Labeled folders with their true content, for :mod:`reading`: those of the tests, and large ones.
+
+A folder is written by a function that also knows what it has written. :func:`fault_of` compares
+that with what a library reads.
+"""
 
 import json
 from collections import Counter
@@ -19,7 +23,7 @@ from public_matlab import PUBLIC_MATLAB
 from public_scene import PublicDataSet, Scene
 from unclear_scenes import UNCLEAR
 
-MAX_SHIFT = 1.5  # pixels, by which a side may differ: some libraries count them from 1
+MAX_SHIFT = 1.5  # pixels by which an edge of a box may differ: some libraries count from 1
 TRAIN_SHARE = 0.9
 Box = tuple[Any, ...]  # name, left, top, right and bottom
 
@@ -31,7 +35,7 @@ class Truth(NamedTuple):
         images: the minimum number of images.
         classes: the classes that labels may have; None: any.
         boxes: how often each object occurs; None: any.
-        is_some: whether there may be further objects.
+        has_more_boxes: whether there may be further objects.
         labels: the classes of images, by the ends of their paths.
         counts: the number of images of each class.
         pixels: the number of pixels of each class.
@@ -40,7 +44,7 @@ class Truth(NamedTuple):
     images: int
     classes: Sequence[str] | None = None
     boxes: Mapping[Box, int] | None = None
-    is_some: bool = False
+    has_more_boxes: bool = False
     labels: Mapping[str, Sequence[str]] = {}
     counts: Mapping[str, int] | None = None
     pixels: Mapping[str, int] = {}
@@ -81,7 +85,7 @@ def fault_of(found: Sequence[Any], truth: Truth) -> str:
             return f'{end} has {sorted(own)}'
     counts = Counter(name for image in found for name in {*image[1]})
     if truth.counts is not None and counts != truth.counts:
-        return f'of a class are {dict(counts.most_common(3))} images'
+        return f'the classes have {dict(counts.most_common(3))} images'
     pixels = Counter[str]()
     for image in found:
         pixels.update(image[3])
@@ -95,21 +99,24 @@ def fault_of(found: Sequence[Any], truth: Truth) -> str:
 
 def _fault_of_boxes(found: Counter, truth: Truth) -> str:
     """The first box that is missing, or is there and was not written."""
-    left = Counter[Box]()
+    unmatched = Counter[Box]()
     for box, count in found.items():
-        left[(box[0], *map(round, box[1:]))] += count
-    one, other = (sorted(boxes.elements()) for boxes in (left, Counter(truth.boxes)))
-    if len(one) == len(other) and all(map(_is_near, one, other)):
+        unmatched[(box[0], *map(round, box[1:]))] += count
+    # The usual case, and faster: all boxes are there, in the same order after sorting.
+    read, written = (sorted(boxes.elements()) for boxes in (unmatched, Counter(truth.boxes)))
+    if len(read) == len(written) and all(map(_is_near, read, written)):
         return ''
-    missing = Counter(truth.boxes) - left
-    left -= Counter(truth.boxes)
+    missing = Counter(truth.boxes) - unmatched
+    unmatched -= Counter(truth.boxes)
     for box in missing.elements():
-        near = next((one for one in left if left[one] and _is_near(one, box)), None)
+        near = next(
+            (other for other in unmatched if unmatched[other] and _is_near(other, box)), None
+        )
         if near is None:
             return f'it has no box {box}'
-        left[near] -= 1
-    over = +left
-    return '' if truth.is_some or not over else f'it has a box {next(iter(over))}'
+        unmatched[near] -= 1
+    extra = +unmatched
+    return '' if truth.has_more_boxes or not extra else f'it has a box {next(iter(extra))}'
 
 
 def _is_near(one: Box, other: Box) -> bool:
@@ -117,10 +124,12 @@ def _is_near(one: Box, other: Box) -> bool:
 
 
 def _boxes(count: int) -> Counter:
+    """The boxes of the first scenes of the tests."""
     return Counter((name, *box) for _, boxes in scenes(count) for name, box in boxes)
 
 
 def _pixels(count: int, names: Sequence[str]) -> dict[str, int]:
+    """The number of pixels of each class in the masks of the first scenes."""
     masks = [class_mask(boxes) for _, boxes in scenes(count)]
     found = np.bincount(np.concatenate(masks).ravel(), minlength=3)
     return {
@@ -128,8 +137,8 @@ def _pixels(count: int, names: Sequence[str]) -> dict[str, int]:
     }
 
 
-def of_tools() -> list[LabeledFolder]:
-    """What annotation tools write, and folders of classes, masks and depth."""
+def tool_folders() -> list[LabeledFolder]:
+    """Folders as annotation tools write them, and plain ones of classes, masks and depth."""
     found = [
         LabeledFolder(write.__name__, 'detection', write, Truth(10, CLASSES, _boxes(10)))
         for write in BOX_SCENES
@@ -153,8 +162,8 @@ def of_tools() -> list[LabeledFolder]:
     ]
 
 
-def of_public_sets() -> list[LabeledFolder]:
-    """Public data sets, as their downloads unpack."""
+def public_folders() -> list[LabeledFolder]:
+    """Folders of public data sets, as their downloads unpack."""
     every = [*PUBLIC_BOXES, *PUBLIC_CLASSES, *PUBLIC_MAPS, *PUBLIC_MATLAB]
     return [
         LabeledFolder(
@@ -181,34 +190,35 @@ def _truth_of(public: PublicDataSet) -> Truth:
     return Truth(count, kinds, boxes or None, True, labels)
 
 
-def unclear() -> list[LabeledFolder]:
-    """Ambiguous folders."""
+def unclear_folders() -> list[LabeledFolder]:
+    """Folders whose labels can be read in two ways."""
     return [
         LabeledFolder(one.write.__name__, one.task, _writing(one.write), None) for one in UNCLEAR
     ]
 
 
+# The kinds of small folders, by a description for the table.
 SCENES: dict[str, Callable[[], Iterable[LabeledFolder]]] = {
-    'annotation tools and plain folders': of_tools,
-    'public data sets as they unpack': of_public_sets,
-    'folders that leave open what is meant': unclear,
+    'annotation tools and plain folders': tool_folders,
+    'public data sets as they unpack': public_folders,
+    'folders that leave open what is meant': unclear_folders,
 }
 
 
-NAMES = tuple(f'class{i}' for i in range(5))
+NAMES = tuple(f'class{i}' for i in range(5))  # the classes of the large folders
 
 
-def _image(random: np.random.Generator, width: int, height: int) -> np.ndarray:
+def _image(rng: np.random.Generator, width: int, height: int) -> np.ndarray:
     """A smooth image (height, width, 3)."""
-    values = random.integers(0, 255, (6, 6, 3)).astype(np.uint8)
+    values = rng.integers(0, 255, (6, 6, 3)).astype(np.uint8)
     return cv2.resize(values, (width, height), interpolation=cv2.INTER_CUBIC)
 
 
 def _write_images(folder: Path, names: Iterable[str], width: int, height: int) -> None:
-    random = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        cv2.imwrite(str(folder / name), _image(random, width, height))
+        cv2.imwrite(str(folder / name), _image(rng, width, height))
 
 
 def _split(number: int, count: int) -> str:
@@ -235,11 +245,11 @@ def many_rows(folder: Path, count: int) -> Truth:
 
 
 def _drawn_boxes(count: int, each: int) -> list[list[Box]]:
-    """Boxes in images of 128 x 96 pixels."""
-    random = np.random.default_rng(1)
+    """``each`` boxes in each of ``count`` images of 128 x 96 pixels."""
+    rng = np.random.default_rng(1)
     starts, sides = (
-        random.integers(0, 60, (count, each, 2)),
-        random.integers(8, 36, (count, each, 2)),
+        rng.integers(0, 60, (count, each, 2)),
+        rng.integers(8, 36, (count, each, 2)),
     )
     corners = np.concatenate((starts, starts + sides), -1).tolist()
     return [[(NAMES[k % len(NAMES)], *box) for k, box in enumerate(own)] for own in corners]
@@ -292,9 +302,16 @@ def _yolo_line(name: str, left: int, top: int, right: int, bottom: int) -> str:
 
 
 class LargeFolder(NamedTuple):
-    """A large folder: its description, its task, the function that writes it, and its size."""
+    """A large folder.
 
-    words: str
+    Attributes:
+        description: what is counted, for the table.
+        task: the task that it is read for.
+        write: writes ``count`` of these into a folder, and returns the truth.
+        count: the number of images, boxes or rows.
+    """
+
+    description: str
     task: str
     write: Callable[[Path, int], Truth]
     count: int

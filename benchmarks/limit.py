@@ -1,12 +1,13 @@
-"""How far a model is from its limit: its products and convolutions alone, and where the rest goes.
+"""Compare the time of a model with its limit, the time of its matrix products and convolutions.
 
     python benchmarks limit [--models B/16 R50+B/16 R26+S/32] [--batch 2] [--rounds 9]
 
-A forward without gradients and a training step are traced for their products, convolutions and
-attentions. Each of these is timed by itself, in several memory layouts, and the limit is the sum of
-the fastest. Ours with its passes, ours without, timm's and the limit take turns in one thread, and
-time is that of the processor. Printed are the medians over the limit, and by torch's profiler the
-parts of the model without passes (docs/speed.md).
+A forward without gradients and a training step are traced for matrix products, convolutions and
+attention. Each of these calls is timed by itself, in several memory layouts. The limit is the sum
+over the calls of the fastest layout: a model cannot be faster unless its kernels are. This
+package's model with and without passes, timm's model and the calls run interleaved, in one thread,
+and processor time is measured. The campaign prints the ratio of each model's median time to the
+limit, and the parts of the model without passes by torch's profiler (docs/speed.md).
 """
 
 import argparse
@@ -42,8 +43,9 @@ PRODUCTS = {
     ATTENTION_BACKWARD,
 }
 LAYOUTS = (torch.preserve_format, torch.contiguous_format, torch.channels_last)
-# The rest, by the beginnings of the profiler's names.
-REST = {
+# Parts of a step -> how the names of their operators in the profiler begin. The order matters: an
+# operator belongs to the first part that fits.
+PARTS = {
     'products': ('mm', 'addmm', 'bmm', 'mkldnn_convolution', '_slow_conv2d', 'convolution'),
     'attention': ('_scaled_dot_product', '_flash_attention'),
     'GroupNorm': ('native_group_norm',),
@@ -78,7 +80,7 @@ class Trace(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class Shape:
-    """A tensor without its values."""
+    """The shape and the strides of a tensor, in elements."""
 
     size: tuple[int, ...]
     strides: tuple[int, ...]
@@ -96,7 +98,11 @@ def _hashable(value: Any) -> Any:
 
 
 def candidates(func: Any, args: tuple, options: tuple) -> Iterator[Callable[[], Any]]:
-    """The same product in several layouts, and an attention as products too."""
+    """Calls that do the work of a traced call: in each layout, and for attention as plain products.
+
+    Args:
+        func, args, options: a key of :attr:`Trace.calls`.
+    """
     for layout in LAYOUTS:
         inputs = [x.tensor(layout) if isinstance(x, Shape) else x for x in args]
         if func is aten.addmm.default:  # without the bias
@@ -107,19 +113,23 @@ def candidates(func: Any, args: tuple, options: tuple) -> Iterator[Callable[[], 
         query = args[0].tensor(torch.contiguous_format).flatten(0, 1)
         scores = torch.randn(*query.shape[:2], query.shape[1])
         # One product for the scores, one for the values, and in the backward two for each.
-        turns = 1 if func is ATTENTION else 2
-        yield lambda: [(query @ query.mT, scores @ query) for _ in range(turns)]
+        times = 1 if func is ATTENTION else 2
+        yield lambda: [(query @ query.mT, scores @ query) for _ in range(times)]
 
 
 def seconds(call: Callable[[], Any]) -> float:
+    """Processor seconds of a call."""
     start = time.process_time()
     call()
     return time.process_time() - start
 
 
 def measure(case: Case, rounds: int) -> tuple[dict[str, float], float, Counter[str]]:
-    """The median seconds of ours, ours without passes and timm's, and of the limit, and the parts
-    of ours without passes.
+    """Measure the models and their limit.
+
+    Returns:
+        The median seconds of each model, by name; the seconds of the limit; and the seconds of the
+        parts of this package's model without passes.
     """
     plain = build_ours(case.model, case.size, case.output)
     models = {OURS: deepcopy(plain), PLAIN: plain}
@@ -133,34 +143,34 @@ def measure(case: Case, rounds: int) -> tuple[dict[str, float], float, Counter[s
     with Trace() as trace:
         calls[PLAIN]()
     with torch.set_grad_enabled(False):
-        layouts = {name: list(candidates(*name)) for name in trace.calls}
-        for call in (*calls.values(), *chain.from_iterable(layouts.values())):
+        products = {key: list(candidates(*key)) for key in trace.calls}
+        for call in (*calls.values(), *chain.from_iterable(products.values())):  # warm up
             call()
     models_took = {name: [] for name in calls}
-    products_took = {name: [[] for _ in forms] for name, forms in layouts.items()}
+    products_took = {key: [[] for _ in layouts] for key, layouts in products.items()}
     for _ in range(rounds):
         for name, call in calls.items():
             models_took[name].append(seconds(call))
         with torch.no_grad():
-            for name, forms in layouts.items():
-                for call, took in zip(forms, products_took[name], strict=True):
+            for key, layouts in products.items():
+                for call, took in zip(layouts, products_took[key], strict=True):
                     took.append(seconds(call))
     limit = sum(
-        number * min(map(statistics.median, products_took[name]))
-        for name, number in trace.calls.items()
+        number * min(map(statistics.median, products_took[key]))
+        for key, number in trace.calls.items()
     )
     medians = {name: statistics.median(took) for name, took in models_took.items()}
-    return medians, limit, rest(calls[PLAIN])
+    return medians, limit, seconds_by_part(calls[PLAIN])
 
 
-def rest(call: Callable[[], Any]) -> Counter[str]:
-    """The seconds of each part of a call, by :data:`REST`."""
+def seconds_by_part(call: Callable[[], Any]) -> Counter[str]:
+    """The seconds of each of :data:`PARTS` in a call."""
     with profile(activities=[ProfilerActivity.CPU]) as record:
         call()
     parts: Counter[str] = Counter()
     for event in record.key_averages():
         name = event.key.removeprefix('aten::')
-        part = next((part for part, starts in REST.items() if name.startswith(starts)), 'others')
+        part = next((part for part, starts in PARTS.items() if name.startswith(starts)), 'others')
         parts[part] += event.self_cpu_time_total / 1e6
     return parts
 

@@ -1,18 +1,19 @@
-"""Install, train and test the package on every Python, with both framework lines and the oldest and
-newest versions that are promised, and with the latest ones that there are.
+r"""Install, train and test the package with every supported Python and version of the frameworks.
 
-    python benchmarks matrix --pythons ~/.pyenv/versions --uv      # all of it
+    python benchmarks matrix --pythons ~/.pyenv/versions --uv      # all rows
     python benchmarks matrix --pythons ~/.pyenv/versions \
         --only 3.13-onedl-newest 3.12-openmmlab
     python benchmarks matrix --uv --only latest    # every night
 
-Each row has a virtual environment of its own, which is deleted afterward (6 GB while it is there),
-and a copy of the tree. It installs as the README says, with the versions of tests/constraints.txt
-(newest), of tests/oldest.txt, or any (latest), trains the digits recipe for an epoch and runs a
-choice of tests. On MMEngine alone it runs benchmarks/mmengine_alone.py in their place. With
-``--uv`` (which must be installed), uv installs in place of pip, and rows share the files of equal
-packages. Prints a line for each row, and a table at the end. Ends with status 1 if a row fails,
-whose output is in DIR/<row>.log.
+A row is a Python, a line of frameworks (the forks of OneDL, OpenMMLab's own packages, or MMEngine
+alone) and a choice of versions: those of tests/constraints.txt (newest), of tests/oldest.txt
+(oldest), or any (latest). It installs as the README says, in a virtual environment of its own and a
+copy of the tree, which take 6 GB until they are deleted. It trains the digits recipe for an epoch
+and runs some tests; with MMEngine alone, it runs benchmarks/mmengine_alone.py in their place. With
+``--uv``, uv installs in place of pip, and rows share the files of equal packages.
+
+It prints a line for each row, and a table at the end. The status is 1 if a row fails; its output is
+in DIR/<row>.log.
 """
 
 import argparse
@@ -48,7 +49,7 @@ VERSIONS_SCRIPT = (
 
 
 class Row(NamedTuple):
-    """A Python, a framework line (an extra of setup.py), and which versions of everything."""
+    """A Python, a line of frameworks (an extra of setup.py), and a key of :data:`CONSTRAINTS`."""
 
     python: str
     line: str
@@ -73,21 +74,17 @@ ROWS = [
 
 
 class Result(NamedTuple):
-    """The outcome of a row: versions, steps that passed, the step that failed or nothing, pytest's
-    last line, and minutes.
-    """
+    """The outcome of a row."""
 
-    versions: str
-    done: list[str]
-    failed: str
-    tests: str
+    versions: str  # of torch, mmengine and mmcv
+    done: list[str]  # the steps that passed
+    failed: str  # the step that failed, or ''
+    tests: str  # the last line of pytest
     minutes: float
 
 
 def interpreter(folder: Path | None, version: str) -> Path:
-    """The newest Python of this version among the folders of `folder`, which are named by it, or
-    the one on PATH.
-    """
+    """The newest Python of this version in the folder of ``--pythons``, or the one on PATH."""
     if folder:
         candidates = sorted(folder.glob(f'{version}.*/bin/python{version}'))
     else:
@@ -115,7 +112,15 @@ def copy_tree(to: Path) -> None:
 def steps(
     row: Row, python: Path, env: Path, uv: bool, tests: bool
 ) -> Iterator[tuple[str, list[str]]]:
-    """The steps with their commands."""
+    """The names of the steps, with their commands.
+
+    Args:
+        row: the row.
+        python: the interpreter of the row.
+        env: the folder of the virtual environment.
+        uv: whether uv installs.
+        tests: whether there is a step of tests.
+    """
     inside = str(env / 'bin/python')
     install = (
         ['uv', 'pip', 'install', '-q', '--python', inside]
@@ -133,7 +138,7 @@ def steps(
             *NEEDED_BY_TESTS,
         ],
     )
-    if uv:  # it installs in any order (docs/install.md)
+    if uv:  # it may install OpenCV's variants in the wrong order (docs/install.md)
         headless = 'opencv-contrib-python-headless'
         yield 'headless', [*install, '--force-reinstall', '--no-deps', headless]
     modules = ['torch', 'mmengine', *(['mmcv'] if row.line != ALONE else [])]
@@ -202,11 +207,11 @@ def table(results: dict[Row, Result]) -> str:
 
 def main() -> int:
     """Run the rows that are asked for. Returns 1 if one fails."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument(
         '--pythons',
         type=Path,
-        help='a folder with a folder for each version; default: those on PATH',
+        help='a folder with a folder for each Python, named by its version; default: PATH',
     )
     parser.add_argument(
         '--only', nargs='+', default=[''], metavar='TEXT', help='rows whose name has one of these'

@@ -1,14 +1,14 @@
-"""Models of a task side by side: the metric of each in the same minutes of processor time.
+"""Compare models of a task that train for the same minutes of processor time.
 
     python benchmarks models --data FOLDER --models retinanet lw-detr 'ecdet --augment dense-o2o'
         [--arch Ti/16] [--task detection] [--minutes 30] [--seeds 3]
     python -m venv yolo && yolo/bin/pip install ultralytics==8.4.190
     python benchmarks models --data BCCD --yolo yolo/bin/yolo --minutes 5 15 30 [--curve FILE]
 
-Each is trained by ``vit-plugin train --data FOLDER --model NAME`` on a core of its own, and
+Each model is trained by ``vit-plugin train --data FOLDER --model NAME`` on a core of its own, and
 validated once, at the end. A name may be followed by other flags of that command. With ``--yolo``,
-detectors of ultralytics learn for the same minutes, and all are validated after each epoch; the
-curve is of the AP that each program wrote then.
+detectors of ultralytics also train for these minutes, and all models are validated after each
+epoch. ``--curve`` draws the AP that each program then writes.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from benchmarks.equal_minutes import METRICS, Cores, compare, vit_plugin
+from benchmarks.equal_minutes import METRICS, Cores, compare, plugin_contender
 from benchmarks.ultralytics_side import draw, ultralytics_sides
 
 
@@ -50,10 +50,11 @@ def main() -> None:
         parser.error('--curve needs --yolo, with which all are validated after each epoch')
     data, cores = args.data.resolve(), Cores()
     size = args.size or (256 if args.yolo else None)
-    shared = ['--arch', args.arch] if args.arch else []  # the last one is taken
+    # A flag in --ours or after a model's name overrides one of these, since the last one counts.
+    shared = ['--arch', args.arch] if args.arch else []
     shared += ['--img-size', str(size)] if size else []
     sides = {
-        name or 'vit_plugin': vit_plugin(
+        name or 'vit_plugin': plugin_contender(
             data,
             args.task,
             [*shared, *args.ours, *(['--model', *shlex.split(name)] if name else [])],
@@ -61,8 +62,8 @@ def main() -> None:
         )
         for name in args.models or ['']
     }
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         if args.yolo:
             sides |= ultralytics_sides(args.yolo, args.yolo_models, data, size, cores, folder)
         for line in compare(sides, args.minutes, args.seeds, cores, folder):

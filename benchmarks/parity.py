@@ -1,14 +1,15 @@
-"""Sharded training against one process, in float64: losses, norms of gradients and weights must be
-equal to 1e-10.
+"""Compare sharded training with training in one process, in float64.
 
     python benchmarks parity [--steps 30] [--only NAME ...]
 
-Each row of ``ROWS`` trains a small classifier on 2 and on 4 processes (FSDP, HSDP as 2 x 2), and in
-one process that sees the same 16 images in every step as one batch. With 30 steps all rows take
-about 10 minutes on two cores, most of it for those that compile.
+Losses, norms of gradients, weights and EMA weights must agree within 1e-10. Each row of ``ROWS``
+trains a small classifier on 2 and on 4 processes (FSDP, or HSDP as groups of 2), and in one process
+that sees the same 16 images in every step as one batch. With 30 steps all rows take about 10
+minutes on two cores, most of it for those that compile.
 """
 
 import argparse
+import math
 import sys
 import tempfile
 from copy import deepcopy
@@ -32,7 +33,8 @@ from torch import Tensor, nn
 
 from vit_plugin.engine.sharding import EMAHook, Sharding, shard
 
-BATCH, LIMIT = 16, 1e-10
+BATCH = 16  # images of a step, in all processes together
+LIMIT = 1e-10  # allowed absolute difference
 PURE = dict(
     arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8),
     img_size=32,
@@ -48,15 +50,15 @@ DECAY = dict(
 
 @dataclass(frozen=True)
 class Row:
-    """The differences of a run from the plain one.
+    """A setting of a run.
 
     Attributes:
         backbone: arguments of the backbone.
         wrapper: arguments of the optimizer's wrapper.
         sharding: arguments of ``Sharding``.
         head: arguments of the head.
-        compiled: whether the step is compiled.
-        ema: whether averages of the weights are kept; they are compared too.
+        compiled: whether the training step is compiled.
+        ema: whether EMA weights are kept, and compared too.
     """
 
     backbone: dict = field(default_factory=lambda: PURE)
@@ -128,7 +130,8 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
     """Train one model.
 
     Returns:
-        Its losses, averaged over the ranks, its norms of gradients, its weights and its averages.
+        Its losses, averaged over the ranks, its norms of gradients, its weights and its EMA
+        weights, by name. They are whole tensors, also if the model is sharded.
     """
     torch.manual_seed(0)
     register_all_modules(init_default_scope=True)
@@ -155,8 +158,8 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
     ranks, rank = (dist.get_world_size(), dist.get_rank()) if sharded else (1, 0)
     if sharded:
         shard(model, Sharding(**row.sharding), 'cpu')
-    # Some gradients are zero but for rounding, as that of the keys' bias. AdamW's own eps would
-    # enlarge the rounding.
+    # Some gradients are only rounding errors, such as that of the keys' bias. AdamW divides by the
+    # size of a gradient, so its default eps would enlarge them.
     wrapper = build_optim_wrapper(
         model,
         ConfigDict(
@@ -176,12 +179,12 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
     )
     losses, norms = [], []
     for runner.iter in range(steps):
-        mine = slice(rank, None, ranks)
+        own = slice(rank, None, ranks)  # the images of this rank
         outputs = step(
             dict(
-                inputs=images[runner.iter, mine],
+                inputs=images[runner.iter, own],
                 data_samples=[
-                    DataSample().set_gt_label(label) for label in labels[runner.iter, mine]
+                    DataSample().set_gt_label(label) for label in labels[runner.iter, own]
                 ],
             ),
             wrapper,
@@ -204,25 +207,40 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
         },
     }
     if row.ema:
-        results.update({f'average {name}': value for name, value in hook._averages.items()})
+        results.update({f'EMA weight {name}': value for name, value in hook._averages.items()})
     return {
         name: value.full_tensor() if hasattr(value, 'full_tensor') else value
         for name, value in results.items()
     }
 
 
+def largest_difference(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[float, str]:
+    """The largest difference of a value, and the name of its tensor. A NaN counts as infinite."""
+    return max(
+        ((found[name] - value).abs().nan_to_num(nan=math.inf).max().item(), name)
+        for name, value in expected.items()
+    )
+
+
 def difference(row: Row, steps: int, expected: dict[str, Tensor]) -> tuple[float, str]:
     """On one of the ranks: the largest difference from one process, and the name of its tensor."""
     found = train(row, steps, sharded=True)
     assert found.keys() == expected.keys()
-    assert found['losses'].std() > 0
-    return max(((found[name] - value).abs().max().item(), name) for name, value in expected.items())
+    assert found['losses'].std() > 0  # otherwise nothing was trained
+    return largest_difference(found, expected)
 
 
-def compare(
+def write_differences(
     names: list[str], steps: int, expected: dict[str, dict[str, Tensor]], folder: str
 ) -> None:
-    """On each of the ranks: write the difference of every row to a file."""
+    """On each of the ranks: write the difference of every row to a file.
+
+    Args:
+        names: the rows.
+        steps: the length of the training.
+        expected: the results of one process, by row.
+        folder: the folder of the files ``ROW-RANKS-RANK``.
+    """
     for name in names:
         torch._dynamo.reset()
         size, tensor = difference(ROWS[name], steps, expected[name])
@@ -239,7 +257,7 @@ def rows_on(
 ) -> dict[str, tuple[float, str]]:
     """The largest difference of each row on this number of ranks, and the name of its tensor."""
     with tempfile.TemporaryDirectory() as folder:
-        on_ranks(ranks, Path(folder), compare, names, steps, expected, folder)
+        on_ranks(ranks, Path(folder), write_differences, names, steps, expected, folder)
         largest: dict[str, Any] = {}
         for name in names:
             lines = [
@@ -251,7 +269,7 @@ def rows_on(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--steps', type=int, default=30)
     parser.add_argument('--only', nargs='+', choices=ROWS, default=list(ROWS), metavar='NAME')
     args = parser.parse_args()

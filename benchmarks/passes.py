@@ -1,10 +1,11 @@
-"""The speed-up of the passes for a CPU on each instruction set (docs/speed.md).
+"""Measure the speed-up of the passes for CPUs on each instruction set (docs/speed.md).
 
     python benchmarks passes [--sets AVX2 AVX-512 AMX] [--rounds 15]
 
-Each set is a process in which oneDNN, MKL and torch use no later one. Time is that of the
-processor, in one thread. A pass and the plain model take turns, and the median of the ratios is
-printed: above 1 the pass is faster.
+A pass, see :mod:`vit_plugin.passes`, rewrites a model to be faster. Each instruction set is
+measured in a process in which oneDNN, MKL and torch use no later one. The plain model and the one
+with the pass run in turn, in one thread, and processor time is measured. The median of the ratios
+is printed: above 1 the pass is faster.
 """
 
 import argparse
@@ -20,15 +21,16 @@ from torch import nn
 from vit_plugin.models import VisionTransformer
 from vit_plugin.passes import channels_last, onednn
 
-# ATen's, MKL's and oneDNN's names
+# The names of ATen, MKL and oneDNN for each set, and the variables that select it.
 SETS = {
     'AVX2': ('avx2', 'AVX2', 'AVX2'),
     'AVX-512': ('avx512', 'AVX512', 'AVX512_CORE_BF16'),
     'AMX': ('avx512', 'AVX512', 'ALL'),
 }
 VARIABLES = 'ATEN_CPU_CAPABILITY', 'MKL_ENABLE_INSTRUCTIONS', 'ONEDNN_MAX_CPU_ISA'
+WARM_UP = 2  # rounds that do not count
 PASSES = dict(onednn=onednn.convert_mlps, channels_last=channels_last.convert_stems)
-# pass, model, images, dtype
+# Pass, model, batch size and dtype.
 CASES = [
     ('onednn', 'S/16', 4, 'float32'),
     ('onednn', 'B/16', 1, 'float32'),
@@ -41,15 +43,14 @@ CASES = [
 
 
 def ratio(plain: nn.Module, passed: nn.Module, batch: torch.Tensor, rounds: int) -> float:
-    """The median of the time of the plain model over that with the pass, after two rounds to warm
-    up.
-    """
+    """The median ratio of the time of the plain model to that of the model with the pass."""
     with torch.inference_mode():
-        turns = [(seconds(plain, batch), seconds(passed, batch)) for _ in range(rounds + 2)]
-    return statistics.median(before / after for before, after in turns[2:])
+        times = [(seconds(plain, batch), seconds(passed, batch)) for _ in range(WARM_UP + rounds)]
+    return statistics.median(before / after for before, after in times[WARM_UP:])
 
 
 def seconds(model: nn.Module, batch: torch.Tensor) -> float:
+    """Processor seconds of a forward."""
     start = time.process_time()
     model(batch)
     return time.process_time() - start

@@ -1,6 +1,9 @@
-"""Compare input pipelines, from a JPEG file to the input of a training step.
+"""Compare the speed of input pipelines, from a JPEG file to the input of a training step.
 
-python benchmarks pipelines FOLDER [--img-size 224] [--rounds 10]
+    python benchmarks pipelines FOLDER [--img-size 224] [--rounds 10]
+
+It prints how many of the JPEGs in FOLDER one core processes in a second, by the pipelines of this
+package, MMPretrain, timm and torchvision.
 """
 
 import argparse
@@ -40,10 +43,11 @@ ERASE = dict(
     fill_std=STD,
 )
 PACK = dict(type='PackInputs')
-IMAGES = {'.jpg', '.jpeg'}
+SUFFIXES = {'.jpg', '.jpeg'}
 
 
-def _mm(*steps: Mapping[str, Any]) -> Pipeline:
+def _mmpretrain(*steps: Mapping[str, Any]) -> Pipeline:
+    """A pipeline of transforms that MMPretrain's registry finds, also those of this package."""
     with TRANSFORMS.switch_scope_and_registry('mmpretrain') as registry:
         pipeline = Compose([registry.build(step) for step in steps])
     return lambda path: pipeline(dict(img_path=path, gt_label=0))
@@ -87,23 +91,23 @@ def _torchvision(size: int, complete: bool) -> Pipeline:
 def build_pipelines(size: int) -> dict[str, Pipeline]:
     """Build the pipelines, by name.
 
-    There is decoding alone, the workers' part for augmentation on the device, and complete
-    pipelines. A complete one has a bicubic crop, a flip, RandAugment (magnitude 9, two operations)
-    and random erasing.
+    The first only decodes. Those of a ``worker`` decode and crop; they suffice if the device
+    augments. The ``complete`` ones have a bicubic crop, a flip, RandAugment (magnitude 9, two
+    operations) and random erasing.
     """
     crop = dict(scale=size, interpolation='bicubic')
-    ours = dict(type='vit_plugin.LoadRandomResizedCrop', **crop)
-    theirs = dict(type='RandomResizedCrop', **crop)
+    load_and_crop = dict(type='vit_plugin.LoadRandomResizedCrop', **crop)
+    crop_loaded = dict(type='RandomResizedCrop', **crop)
     augment, erase = dict(type='RandAugment', **AUGMENT), dict(type='RandomErasing', **ERASE)
     return {
         'decoding alone': lambda path: cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR),
-        'worker: vit_plugin': _mm(ours, PACK),
-        'worker: mmpretrain': _mm(LOAD, theirs, PACK),
+        'worker: vit_plugin': _mmpretrain(load_and_crop, PACK),
+        'worker: mmpretrain': _mmpretrain(LOAD, crop_loaded, PACK),
         'worker: torchvision': _torchvision(size, complete=False),
-        'complete: vit_plugin': _mm(ours, FLIP, augment, erase, PACK),
-        'complete: mmpretrain, cv2': _mm(LOAD, theirs, FLIP, augment, erase, PACK),
-        'complete: mmpretrain, pillow': _mm(
-            LOAD, dict(theirs, backend='pillow'), FLIP, augment, erase, PACK
+        'complete: vit_plugin': _mmpretrain(load_and_crop, FLIP, augment, erase, PACK),
+        'complete: mmpretrain, cv2': _mmpretrain(LOAD, crop_loaded, FLIP, augment, erase, PACK),
+        'complete: mmpretrain, pillow': _mmpretrain(
+            LOAD, dict(crop_loaded, backend='pillow'), FLIP, augment, erase, PACK
         ),
         'complete: timm': _timm(size),
         'complete: torchvision': _torchvision(size, complete=True),
@@ -113,9 +117,8 @@ def build_pipelines(size: int) -> dict[str, Pipeline]:
 def compare_pipelines(folder: Path, size: int, rounds: int) -> dict[str, dict[str, float]]:
     """Measure how many images one core processes in a second.
 
-    The pipelines take turns on the same files.
-
-    The measure is processor time, not clock time, so other work on the machine matters less.
+    The pipelines are interleaved on the same files. Processor time is measured, so other work on
+    the machine matters less.
 
     Returns:
         For each pipeline ``images_per_core_s``, the median of the rounds, and ``iqr``, the range
@@ -124,7 +127,7 @@ def compare_pipelines(folder: Path, size: int, rounds: int) -> dict[str, dict[st
     Raises:
         SystemExit: if the folder has no JPEG.
     """
-    paths = sorted(str(path) for path in folder.rglob('*') if path.suffix.lower() in IMAGES)
+    paths = sorted(str(path) for path in folder.rglob('*') if path.suffix.lower() in SUFFIXES)
     if not paths:
         raise SystemExit(f'There are no JPEG files in {str(folder)!r}.')
     threads = torch.get_num_threads(), cv2.getNumThreads()
@@ -156,7 +159,7 @@ def _run_all(pipeline: Pipeline, paths: Sequence[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('folder', type=Path)
     parser.add_argument('--img-size', type=int, default=224)
     parser.add_argument('--rounds', type=int, default=10)

@@ -1,11 +1,11 @@
-"""The plan of a step's memory against what torch's allocator really gave, in two processes on a
-CPU.
+"""Compare the planned memory of a training step with what torch really allocates, on a CPU.
 
-    python benchmarks plan
+    python benchmarks plan [--only TEXT]
 
-Each setting is run for real: two processes, gloo, the same optimizer wrapper and sharding as in a
-run. torch's profiler records every allocation of the third step. The plan knows the config alone.
-Takes about three minutes on two cores.
+The plan, as ``vit-plugin plan`` makes it, only knows the config. For the measurement, two processes
+train with gloo, and with the optimizer wrapper and sharding of a run; torch's profiler records
+every allocation of the third step. The status is 1 if a plan is too far off. It takes about three
+minutes on two cores.
 """
 
 import argparse
@@ -33,8 +33,9 @@ from vit_plugin.measure.planning.forecast import Forecast, equal_blocks
 from vit_plugin.measure.planning.traced_step import Layout, build_classifier, pretended_ranks
 from vit_plugin.models.layers.recompute import Recompute
 
-RANKS, GOAL = 2, 0.05  # GOAL: allowed error of the plan, relative to the measurement
-MEASURED = 'measured step'
+RANKS = 2
+GOAL = 0.05  # allowed error of the plan, relative to the measurement
+MEASURED = 'measured step'  # the name of the third step in the profile
 
 
 class Case(NamedTuple):
@@ -122,6 +123,7 @@ def measured(case: Case) -> float:
 
 
 def _train(case: Case, rank: int, folder: str) -> None:
+    """In one of the processes: train for three steps. The first writes ``trace.json``."""
     torch.set_num_threads(1)
     dist.init_process_group(
         'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=RANKS
@@ -176,6 +178,7 @@ def _peak(events: list[dict]) -> float:
         size, address, time = event['args']['Bytes'], event['args']['Addr'], event['ts']
         held -= blocks.pop(address, 0)
         start, end, thread = spans[bisect(spans, (time, math.inf)) - 1] if spans else (0, 0, 0)
+        # The latest collective that has begun may still be running, in the same thread.
         is_of_collective = start <= time <= end and thread == event['tid']
         if size > 0 and not is_of_collective:
             blocks[address] = size
@@ -186,19 +189,19 @@ def _peak(events: list[dict]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--only', default='', help='cases whose name has this')
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
+    parser.add_argument('--only', default='', help='only the settings whose name contains this')
     cases = [case for case in CASES if parser.parse_args().only in case.name]
     warnings.simplefilter('ignore')
     worst = 0.0
     # Measure first: no process may be forked after a backward pass.
-    reals = [measured(case) for case in cases]
-    for case, real in zip(cases, reals, strict=True):
+    measurements = [measured(case) for case in cases]
+    for case, allocated in zip(cases, measurements, strict=True):
         plan = planned(case)
-        error = plan / real - 1
+        error = plan / allocated - 1
         worst = max(worst, abs(error))
         print(
-            f'{case.name:<40}{plan / 2**20:>9.1f} MiB planned{real / 2**20:>9.1f} '
+            f'{case.name:<40}{plan / 2**20:>9.1f} MiB planned{allocated / 2**20:>9.1f} '
             f'measured{error:>+8.1%}',
             flush=True,
         )

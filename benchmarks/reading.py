@@ -1,16 +1,18 @@
-"""How real data is read: correctly, refused or wrongly, with time and memory.
+"""Compare libraries that read labeled folders: which read them correctly, in what time and memory.
 
     python benchmarks reading [--other PYTHON] [--only scenes images coco yolo table]
                               [--share 0.01] [--details]
 
-``anyfolder`` reads all scenes of its tests and folders of 20,000 to 200,000 images, and next to it
-datumaro, supervision and ultralytics' check, where ``--other`` is the Python of an environment with
-these: ``pip install datumaro supervision ultralytics``. Each answer is compared with what was
-written. Of the large folders, the time is that until all labels are there; images are not decoded
-but where a library does so. A tiny folder of the same kind is read before, so that imports do not
-count. Memory is the peak above what the process held then; processes that decode are not in it.
-Each line is measured by itself, on one machine in one run, on Linux. The tables are those of
-``anyfolder/README.md``.
+``anyfolder`` reads the small folders of its tests (scenes), and folders of 20,000 to 200,000 images
+or rows. With ``--other``, datumaro, supervision and ultralytics read them too; it is the Python of
+an environment after ``pip install datumaro supervision ultralytics``. Each answer is compared with
+what was written: it is right, or wrong, or the folder is refused, or refused with a question that
+the user can answer (asked).
+
+For a large folder, time is measured until all labels are there; images are only decoded if the
+library does so. A tiny folder of the same kind is read before, so that imports do not count. Memory
+is the peak above what the process held then, without its child processes. The campaign needs Linux.
+Its tables are those of ``anyfolder/README.md``.
 """
 
 import argparse
@@ -30,7 +32,7 @@ from benchmarks.labeled_folders import LARGE, SCENES, LabeledFolder, LargeFolder
 READER = Path(__file__).with_name('label_readers.py')
 LIBRARIES = 'datumaro', 'supervision', 'ultralytics'  # compared with anyfolder
 TINY = 100  # images or boxes of the folder that is read first
-# Parts of refusals that say what to write or to run.
+# Words of refusals that ask a question: they say what to write or to run.
 ASKED = ('Or describe the folder in', '`import ')
 VERDICTS = 'right', 'asked', 'refused', 'wrong'
 
@@ -55,7 +57,7 @@ def verdict(answer: dict[str, Any], truth: Truth | None) -> tuple[str, str]:
     if not answer['images']:
         return 'refused', 'it finds no image'
     if truth is None:
-        return 'wrong', 'it is guessed what is meant'
+        return 'wrong', 'it guesses what is meant'
     fault = fault_of(answer['images'], truth)
     return ('wrong' if fault else 'right'), fault
 
@@ -66,7 +68,7 @@ def pythons(other: str | None) -> dict[str, str]:
 
 
 def versions(other: str | None) -> str:
-    """The versions of the libraries, of Python and the name of the processor."""
+    """The versions of the libraries and of Python, and the name of the processor, as text."""
     code = f'import importlib.metadata as m; print(*(m.version(n) for n in {LIBRARIES!r}))'
     numbers = (
         subprocess.run([other, '-c', code], check=True, capture_output=True, text=True).stdout
@@ -88,7 +90,7 @@ def try_scenes(other: str | None, details: bool) -> None:
         chosen = [*folders()]
         for library, python in pythons(other).items():
             with tempfile.TemporaryDirectory() as parent:
-                jobs = [_written(folder, Path(parent, str(i))) for i, folder in enumerate(chosen)]
+                jobs = [_write_job(folder, Path(parent, str(i))) for i, folder in enumerate(chosen)]
                 replies = answers(python, library, jobs)
             verdicts = [
                 verdict(reply, folder.truth) for reply, folder in zip(replies, chosen, strict=True)
@@ -101,7 +103,8 @@ def try_scenes(other: str | None, details: bool) -> None:
                     print(f'    {library}: {folder.name} [{folder.task}] {kind}: {why[:300]!r}')
 
 
-def _written(labeled: LabeledFolder, folder: Path) -> dict[str, str]:
+def _write_job(labeled: LabeledFolder, folder: Path) -> dict[str, str]:
+    """Write a folder. Returns the job of reading it, see :mod:`label_readers`."""
     folder.mkdir()
     labeled.write(folder)
     return dict(folder=str(folder), task=labeled.task)
@@ -124,17 +127,21 @@ def try_large(large: LargeFolder, other: str | None, share: float, details: bool
                 if kind in ('right', 'wrong')
                 else '- | - | -'
             )
-            print(f'| {count:,} {large.words} | {library} | {kind} | {measured} |', flush=True)
+            print(
+                f'| {count:,} {large.description} | {library} | {kind} | {measured} |', flush=True
+            )
             if details and why:
                 print(f'    {why}')
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--other', help='a Python with datumaro, supervision and ultralytics')
     parser.add_argument('--only', nargs='+', choices=['scenes', *LARGE], default=['scenes', *LARGE])
-    parser.add_argument('--share', type=float, default=1.0, help='of the large folders, to try it')
-    parser.add_argument('--details', action='store_true', help='why each answer is not right')
+    parser.add_argument(
+        '--share', type=float, default=1.0, help='size of the large folders, for a trial'
+    )
+    parser.add_argument('--details', action='store_true', help='print why an answer is not right')
     args = parser.parse_args()
     print(versions(args.other), end='\n\n')
     if 'scenes' in args.only:

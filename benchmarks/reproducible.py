@@ -4,9 +4,9 @@
     python benchmarks reproducible --against dist        # builds once, for the release
 
 The copies have different paths, file times and umasks. Both take SOURCE_DATE_EPOCH from the
-environment, or else the time of the last commit. Prints the SHA-256 of each file, and ends with
-status 1 if one differs. ``--no-isolation`` builds with the setuptools of this environment, so
-without the network.
+environment, or else the time of the last commit. It prints the SHA-256 of each file, and ends with
+status 1 if one differs. With ``--against``, the second build is compared with files of an earlier
+one. ``--no-isolation`` builds with the setuptools of this environment, without the network.
 """
 
 import argparse
@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.matrix import ROOT, copy_tree
 
-OTHER_TIME = 1_000_000_000  # of all files of the second copy, in seconds
-UMASKS = (0o022, 0o077)
+OTHER_TIME = 1_000_000_000  # modification time of all files of the second copy, in seconds
+UMASKS = (0o022, 0o077)  # of the two builds
 
 
 def epoch() -> str:
@@ -46,7 +46,7 @@ def build(folder: Path, umask: int, options: Sequence[str] = ()) -> dict[str, st
         The SHA-256 of each file by its name.
     """
     copy_tree(folder / 'tree')
-    if umask != UMASKS[0]:
+    if umask != UMASKS[0]:  # the second copy
         for path in (folder / 'tree').rglob('*'):
             os.utime(path, (OTHER_TIME, OTHER_TIME))
     command = [sys.executable, '-m', 'build', '--outdir', str(folder / 'dist'), *options]
@@ -77,11 +77,11 @@ def run(against: Path | None = None, options: Sequence[str] = ()) -> int:
     for name in sorted({*before, *after}):
         same = before.get(name) == after.get(name)
         print(f'{name}: {after.get(name)} {"the same twice" if same else "DIFFERS"}')
-    return int(before != after or len(after) != 2)
+    return int(before != after or len(after) != 2)  # a wheel and an archive
 
 
 if __name__ == '__main__':
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--against', type=Path, help='a folder with files of an earlier build')
     parser.add_argument('--no-isolation', action='store_true', help='build without the network')
     args = parser.parse_args()

@@ -1,10 +1,10 @@
-"""Checkpoints of N ranks, read by M ranks, sharded or not: the model and the optimizer are the same
-bit for bit.
+"""Save checkpoints on N ranks and read them on M ranks, sharded or not, and compare bit for bit.
 
     python benchmarks reshard
 
-Every way among 4, 3, 2 and 1 ranks with FSDP2, DDP on 2 and 4 ranks, HSDP on 2 x 2, and a plain
-process, and MMEngine's file into all of them. It takes two minutes.
+The model and the optimizer must be the same for every pair of writer and reader among FSDP2 on 4,
+3, 2 and 1 ranks, DDP on 4 and 2 ranks, HSDP on 2 x 2 ranks and a plain process. Each writer saves a
+sharded checkpoint folder and a file as MMEngine's. It takes two minutes.
 """
 
 import sys
@@ -31,9 +31,9 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.weights.for_mmengine import read_complete
 
-# Layout of a model on the ranks -> its sharding.
+# Layout of a model on the ranks -> its sharding. None: every rank has the whole model.
 LAYOUTS = {'plain': None, 'ddp': None, 'fsdp': Sharding(), 'hsdp': Sharding(group=2)}
-ALL = [
+LAYOUTS_AND_RANKS = [
     ('fsdp', 4),
     ('fsdp', 3),
     ('fsdp', 2),
@@ -46,8 +46,9 @@ ALL = [
 
 
 def build(layout: str, seed: int) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """A small hybrid-free ViT whose sides no number of ranks divides, a buffer, and AdamW in two
-    groups.
+    """A small ViT with a buffer, and AdamW with two groups.
+
+    Not every size of its tensors is divisible by the number of ranks.
     """
     torch.manual_seed(seed)
     model = VisionTransformer(
@@ -75,6 +76,7 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 
 
 def capture_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """The state of a training as a checkpoint has it."""
     names = {parameter: name for name, parameter in without_ddp(model).named_parameters()}
     parameters = [
         [names[parameter] for parameter in group['params']] for group in optimizer.param_groups
@@ -87,7 +89,7 @@ def capture_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[st
 
 
 def save(folder: Path, layout: str) -> None:
-    """On every rank: train, and save a folder and a file of whole tensors to compare with."""
+    """On every rank: train for a step, and save a folder and a file of whole tensors."""
     model, optimizer = build(layout, seed=1)
     step(model, optimizer)
     state, main = capture_state(model, optimizer), dist.get_rank() == 0
@@ -101,7 +103,15 @@ def save(folder: Path, layout: str) -> None:
 
 
 def load(folder: Path, layout: str, source: str) -> None:
-    """On every rank: read the folder or the file into another model, and compare with the file."""
+    """On every rank: read a checkpoint into another model, and compare it with a plain model.
+
+    The plain model reads the file of whole tensors. Both then train for a step.
+
+    Args:
+        folder: the folder of the writer.
+        layout: the layout of the reader.
+        source: ``saved``, the folder, or ``saved.pth``, the file.
+    """
     model, optimizer = build(layout, seed=2)
     group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
     if source == 'saved':
@@ -122,19 +132,20 @@ def load(folder: Path, layout: str, source: str) -> None:
     wanted = capture_state(plain_model, plain_optimizer)
     wrong = [
         name
-        for (name, a), (_, b) in zip(tensors(resumed), tensors(wanted), strict=True)
+        for (name, a), (_, b) in zip(named_tensors(resumed), named_tensors(wanted), strict=True)
         if not torch.equal(a, b)
     ]
     assert not wrong, f'{layout} on {dist.get_world_size()} ranks from {source}: {wrong}'
 
 
-def tensors(value: Any, name: str = '') -> Iterator[tuple[str, Tensor]]:
+def named_tensors(value: Any, name: str = '') -> Iterator[tuple[str, Tensor]]:
+    """All tensors in nested dicts and lists, each with its path."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from tensors(item, f'{name}.{key}')
+            yield from named_tensors(item, f'{name}.{key}')
     elif isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
-            yield from tensors(item, f'{name}.{i}')
+            yield from named_tensors(item, f'{name}.{i}')
     elif isinstance(value, Tensor):
         yield name, value
 
@@ -151,6 +162,7 @@ def run(
     for (i, _), (layout, ranks), source in product(
         enumerate(writers), readers, ('saved', 'saved.pth')
     ):
+        # A rendezvous file of `on_ranks` can be used only once.
         (folder / f'{i}/rendezvous_of_load').unlink(missing_ok=True)
         on_ranks(ranks, folder / f'{i}', load, folder / f'{i}', layout, source)
         ways += 1
@@ -159,7 +171,7 @@ def run(
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        ways = run(Path(folder), ALL, ALL)
+        ways = run(Path(folder), LAYOUTS_AND_RANKS, LAYOUTS_AND_RANKS)
     print(
         f'{ways} ways from one layout to another: model, buffer and optimizer bit-identical, '
         'before and after a step'

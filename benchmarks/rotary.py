@@ -1,15 +1,14 @@
-"""The cost of rotary positions, and whether ours are slower than timm's.
-
-Five models of B/16 run in turns, in eval mode and without gradients, so that tables are kept: ours
-without positions, ours with DINOv3's rotary positions (planes of halves) and with EVA-02's form
-(planes of neighbors), and timm's ``Eva`` with the weights of the former two. The cost is the ratio
-of medians to the first.
+r"""Measure the cost of rotary positions, in this package's ViT and in timm's.
 
     python benchmarks rotary [--img-size 224 1024] [--rounds 15] [--batch-size 1] \
         [--device cpu] [--dtype float32] [--optimize]
 
-With ``--optimize`` ours have the passes that our tools apply. It ends with status 1 if rotary
-positions cost more than 3 %, or if ours is slower than timm's.
+Five models of B/16 run interleaved, in eval mode and without gradients, so that tables of angles
+are cached: this package's ViT without positions, with DINOv3's rotary positions (a plane of
+rotation is a channel of each half) and with EVA-02's (a plane is two neighboring channels), and
+timm's ``Eva`` with the weights of the latter two. The cost is the ratio of the median time to that
+of the first. With ``--optimize`` this package's models have the passes of ``vit-plugin infer``. The
+status is 1 if rotary positions cost more than 3 %, or if this package's ViT is slower than timm's.
 """
 
 import argparse
@@ -25,6 +24,7 @@ from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.passes import optimize
 
 LIMIT = 1.03  # allowed time, relative to the forward without positions
+# Arguments of this package's and of timm's rotary positions, by their planes of rotation.
 FORMS = {
     'halves': dict(form='centred', planes='halves'),
     'neighbours': dict(form='index', planes='neighbours'),
@@ -36,7 +36,7 @@ TIMM = {
 
 
 def models(size: int, arch: str | dict = 'B/16') -> dict[str, nn.Module]:
-    """The models by name. Ours and timm's of a form have the same weights."""
+    """The models by name. This package's and timm's have the same weights."""
     common = dict(
         arch=arch, img_size=size, numerics='timm', out_type='raw', encoder=dict(qkv_bias=False)
     )

@@ -1,15 +1,17 @@
-"""One detector in torch, onnxruntime, OpenVINO and ncnn, float32 and int8: time, size and AP.
+"""Compare runtimes for one detector: torch, onnxruntime, OpenVINO and ncnn, in float32 and int8.
 
     python benchmarks runtimes RUN VAL.json IMAGES [--calibrate 100] [--others NAME=FILE.onnx ...]
 
-``RUN`` is exported in its own size. Its int8 file has convolutions and products of matrices in
-int8, by onnxruntime's static quantization on the first of the images to calibrate with
-(``--train``, annotations of other images in the same folder); OpenVINO runs that file too. Printed
-are milliseconds from the pixels of one image to its boxes on one thread (the median of
-``--rounds``), the megabytes of weights or file, and COCO's AP on ``VAL.json``.
-``--others`` are files of other programs, such as ``yolo export format=onnx`` writes, timed with
-random images of their own size. A runtime that is not installed, or does not take the file, is
-named. ncnn is asked by ``--pnnx``, the converter's program.
+It prints milliseconds from the pixels of one image to its boxes on one thread (the median of
+``--rounds``), the megabytes of the weights or the file, and COCO's AP on ``VAL.json``.
+
+``RUN`` is exported at the image size of its test. In the int8 file, convolutions and matrix
+products are in int8, by onnxruntime's static quantization. It is calibrated with the first images
+of ``--train``, annotations of other images in the same folder; the default is ``VAL.json``.
+OpenVINO runs the same files. For a runtime that is not installed, or does not take the file, its
+error is printed. With ``--pnnx``, the program of ncnn's converter, the layers that ncnn lacks are
+named. ``--others`` are files of other programs, such as ``yolo export format=onnx`` writes. They
+are timed with random images of their own size.
 """
 
 import argparse
@@ -38,13 +40,13 @@ from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.deploy.runtimes import Arrays, InOnnxruntime, InOpenVino
 from vit_plugin.passes import optimize
 
-QUANTIZED = ['Conv', 'MatMul', 'Gemm']
+QUANTIZED = ['Conv', 'MatMul', 'Gemm']  # ONNX's operators
 MEGA = 1e6
 RUNTIMES = dict(onnxruntime=InOnnxruntime, OpenVINO=InOpenVino)
 
 
 class Row(NamedTuple):
-    """A line of the table."""
+    """A line of the table: milliseconds, megabytes, and AP in per cent if it was measured."""
 
     name: str
     ms: float
@@ -57,27 +59,29 @@ class Row(NamedTuple):
 
 
 def inputs_of(model: ExportedModel, image: np.ndarray) -> dict[str, np.ndarray]:
+    """The inputs of an exported model for an image in BGR, by name."""
     placed = model.apply_pipeline(image)
     arrays = model.channels_of(placed.pixels)[None], np.array([placed.unpadded_size])
     return dict(zip(model.inputs, arrays, strict=False))
 
 
 class Photographs(CalibrationDataReader):
-    """Images as the file takes them."""
+    """Images to calibrate a quantization with, as inputs of the model."""
 
     def __init__(self, model: ExportedModel, paths: Sequence[Path]) -> None:
-        self.rows: Iterator[dict] = (inputs_of(model, cv2.imread(str(path))) for path in paths)
+        self.batches: Iterator[dict] = (inputs_of(model, cv2.imread(str(path))) for path in paths)
 
     def get_next(self) -> dict | None:
-        return next(self.rows, None)
+        return next(self.batches, None)
 
 
 def images_of(annotations: Path, folder: Path) -> list[Path]:
+    """The images that a file of COCO annotations lists."""
     return [folder / row['file_name'] for row in json.loads(annotations.read_text())['images']]
 
 
 def write_int8(file: Path, target: Path, paths: Sequence[Path]) -> None:
-    """Quantize a file with these images, but for what comes after the last convolution."""
+    """Quantize an exported file, calibrated with these images."""
     prepared = target.with_suffix('.prepared.onnx')
     quant_pre_process(str(file), str(prepared), skip_symbolic_shape=True)
     quantize_static(
@@ -92,14 +96,27 @@ def write_int8(file: Path, target: Path, paths: Sequence[Path]) -> None:
 
 
 def timed(name: str, file: Path, make: Any, rounds: int, given: Arrays, judge: Any) -> Row | str:
-    """A row, or the message of a runtime that fails."""
+    """Measure a runtime.
+
+    Args:
+        name: the first cell of the row.
+        file: the exported file.
+        make: (file, threads=...) -> the runtime.
+        rounds: number of measurements.
+        given: the inputs to time it with.
+        judge: computes AP of a model, or None.
+
+    Returns:
+        The row, or the error of a runtime that fails.
+    """
     try:
         runtime = make(file, threads=1)
         ms = milliseconds(lambda: runtime(given), rounds)
         runtime.metadata = InOnnxruntime(file).metadata  # OpenVINO does not read those of ONNX
         ap = judge and judge(ExportedModel(file, runtime))
     except Exception as error:  # each runtime has errors of its own
-        return f'{name}: {type(error).__name__}: {str(error).strip().splitlines()[0][:200]}'
+        message = str(error).strip().partition('\n')[0]
+        return f'{name}: {type(error).__name__}: {message[:200]}'
     return Row(name, ms, file.stat().st_size / MEGA, ap)
 
 
@@ -119,12 +136,20 @@ def in_torch(run: str, given: Arrays, rounds: int, judge: Any) -> Row:
 
 
 def check_ncnn(pnnx: str, file: Path, given: Arrays, folder: Path) -> str:
-    """A sentence on the layers of its converter's file that ncnn does not have."""
+    """Convert a file for ncnn, and say which layers of the result ncnn does not have.
+
+    Args:
+        pnnx: path of the converter.
+        file: the exported file.
+        given: inputs of the file, for their shapes.
+        folder: folder of the converted file.
+    """
     import ncnn
 
-    kinds = {'float32': 'f32', 'int64': 'i64'}
+    pnnx_types = {'float32': 'f32', 'int64': 'i64'}
     shapes = ','.join(
-        f'[{",".join(map(str, array.shape))}]{kinds[str(array.dtype)]}' for array in given.values()
+        f'[{",".join(map(str, array.shape))}]{pnnx_types[str(array.dtype)]}'
+        for array in given.values()
     )
     copy = folder / 'converted.onnx'
     copy.write_bytes(file.read_bytes())
@@ -133,21 +158,25 @@ def check_ncnn(pnnx: str, file: Path, given: Arrays, folder: Path) -> str:
     layers = folder / 'converted.ncnn.param'
     if not layers.is_file():
         return 'ncnn: pnnx writes no file'
-    kinds_of_layers = {line.split()[0] for line in layers.read_text().splitlines()[2:]}
-    lacking = sorted(kind for kind in kinds_of_layers if ncnn.layer_to_index(kind) < 0)
+    # The first two lines are a magic number and the numbers of layers and blobs.
+    layer_types = {line.split()[0] for line in layers.read_text().splitlines()[2:]}
+    lacking = sorted(name for name in layer_types if ncnn.layer_to_index(name) < 0)
     return f'ncnn has no layer for {", ".join(lacking)}' if lacking else 'ncnn has all layers'
 
 
 def random_inputs(file: Path) -> dict[str, np.ndarray]:
-    """Images for a file of another program, and their sizes if it asks for them."""
-    random, given = np.random.default_rng(0), {}
+    """Random images for a file of another program, and their sizes if it asks for them.
+
+    Float inputs are images. An integer input is the size of the images, which come before it.
+    """
+    rng, given = np.random.default_rng(0), {}
     sides: list[int] = []
     for argument in onnxruntime.InferenceSession(str(file)).get_inputs():
         shape = [side if isinstance(side, int) else 1 for side in argument.shape]
         if argument.type == 'tensor(int64)':
             given[argument.name] = np.array([sides])
         else:
-            given[argument.name], sides = random.random(shape, np.float32), shape[2:]
+            given[argument.name], sides = rng.random(shape, np.float32), shape[2:]
     return given
 
 

@@ -1,11 +1,11 @@
-"""The order of ImageNet-22k's 14.2 million images: seconds and memory of a process, at any
-position.
+"""Measure how fast the samplers begin or resume an epoch of the 14.2 M images of ImageNet-22k.
 
     python benchmarks samplers
 
-For both samplers: the first index of an epoch, and of a run that continues at a random position of
-the 90th epoch. The memory is the peak of the process while it iterates over an epoch, above that
-before it. It takes 20 s.
+For both samplers, the time until the first index of an epoch is measured, and until that of a run
+which resumes at a random position of up to 90 epochs. The memory is the peak of the process while
+it iterates over an epoch, above the peak before it. The status is 1 if a limit is exceeded. It
+takes 20 s.
 """
 
 import argparse
@@ -33,7 +33,7 @@ class Images:
 
 
 def peak() -> float:
-    """The largest memory of this process so far, MiB."""
+    """The peak memory of this process so far, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -44,25 +44,33 @@ def seconds_to_first(sampler: object) -> float:
 
 
 def measure(images: int = IMAGES, rounds: int = 3) -> dict[str, float]:
-    """Seconds until the first index of an epoch and after a jump, the slowest of all, and MiB."""
-    torch.randperm(100)
-    before, first, after = peak(), [], []
+    """Measure both samplers.
+
+    Returns:
+        ``order``, the seconds until the first index of an epoch; ``resume``, those after a skip;
+        both of the slowest round; and ``memory`` in MiB.
+    """
+    torch.randperm(100)  # what torch allocates once does not count
+    before, first, resumed = peak(), [], []
     for _ in range(rounds):
-        for kind, length in ((DefaultSampler, images), (InfiniteSampler, images * EPOCHS)):
-            sampler = kind(Images(images), seed=0)
+        for sampler_class, length in (
+            (DefaultSampler, images),
+            (InfiniteSampler, images * EPOCHS),
+        ):
+            sampler = sampler_class(Images(images), seed=0)
             first.append(seconds_to_first(sampler))
-            if kind is DefaultSampler:
+            if sampler_class is DefaultSampler:
                 sampler.set_epoch(EPOCHS)
             sampler.skip(random.randrange(length))
-            after.append(seconds_to_first(sampler))
+            resumed.append(seconds_to_first(sampler))
     sampler = DefaultSampler(Images(images), seed=0)
     for _ in sampler:
         pass
-    return dict(order=max(first), resume=max(after), memory=peak() - before)
+    return dict(order=max(first), resume=max(resumed), memory=peak() - before)
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__.partition('\n')[0]).parse_args()
+    argparse.ArgumentParser(description=__doc__.partition('\n\n')[0]).parse_args()
     costs = measure()
     print(
         f'{IMAGES:,} images: order of an epoch {costs["order"]:.2f} s (limit {MAX_ORDER_SECONDS}), '

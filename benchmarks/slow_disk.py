@@ -1,9 +1,7 @@
-"""Makes every fsync of a process take 20 ms more, as on a shared file system.
+"""Importing this module makes every fsync of the process take 20 ms longer, as on a shared disk.
 
-The runs of kills.py import it.
-
-On a fast disk the checkpoint of the tiny run is written in a few milliseconds, so a kill rarely
-hits it.
+The runs of :mod:`kills` import it. On a fast disk, the checkpoint of the tiny run is written in a
+few milliseconds, so a kill would rarely hit the save.
 """
 
 import os

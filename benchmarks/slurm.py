@@ -1,9 +1,10 @@
-"""A real Slurm of two nodes: a run is preempted by a higher partition and continues by itself, to
-the same end.
+"""Preempt a training on a real Slurm of two nodes: it must resume by itself, and end the same.
 
     SLURM_PACKAGES=FOLDER python benchmarks slurm [--preemptions 5]
 
-See ``slurm_cluster`` for the packages. It takes about eight minutes.
+Jobs of a partition with a higher priority preempt the training several times. Its final checkpoint
+must be bit-identical to that of an undisturbed one. See ``slurm_cluster`` for the packages. It
+takes about eight minutes.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import tiny_run
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+# Variables of tools/slurm_train.sh for two ranks on two nodes without GPUs.
 JOB = dict(
     GPUS='2',
     GPUS_PER_NODE='1',
@@ -30,7 +32,7 @@ JOB = dict(
     OMP_NUM_THREADS='1',
     PYTHONPATH=f'{ROOT}',
 )
-STEPS = 1000  # of a run, one to two minutes
+STEPS = 1000  # of a run, which takes one to two minutes
 ENDED = ('COMPLETED', 'FAILED', 'CANCELLED', 'TIMEOUT', 'NODE_FAIL')
 
 
@@ -102,6 +104,7 @@ def preempted(cluster: slurm_cluster.Cluster, folder: Path, count: int) -> Resul
     cluster.wait_for(undisturbed, *ENDED, seconds=400)
     job, work = submit(cluster, folder, 'preempted'), folder / 'preempted'
     for i in range(count):
+        # Let the run go on for a part of its steps, so that the preemptions are spread over it.
         begin, deadline = last_step(work), time.monotonic() + 300
         while last_step(work) < begin + STEPS // (count + 3):
             if time.monotonic() > deadline or cluster.job(job)['JobState'] in ENDED:
@@ -133,7 +136,7 @@ def preempted(cluster: slurm_cluster.Cluster, folder: Path, count: int) -> Resul
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--preemptions', type=int, default=5)
     args = parser.parse_args()
     packages = slurm_cluster.packages()

@@ -1,4 +1,4 @@
-"""A Slurm of two nodes on this machine, from Debian's packages, without installation.
+"""Run a Slurm of two nodes on this machine, from Debian's packages, without installing them.
 
     apt-get install --download-only -o Dir::Cache::archives=FOLDER slurmctld slurmd slurm-client
     for package in FOLDER/*.deb; do dpkg -x $package FOLDER; done
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+# slurm.conf. Both nodes are daemons on this host.
 CONF = """
 ClusterName=tiny
 SlurmctldHost={host}(127.0.0.1)
@@ -51,7 +52,7 @@ PartitionName=high Nodes=n[1-2] PriorityTier=9 PreemptMode=OFF
 
 
 def packages() -> Path | None:
-    """The folder with the unpacked packages, or None if it is not there."""
+    """The folder with the unpacked packages. None without it, or without root."""
     folder = Path(os.environ.get('SLURM_PACKAGES', '/nonexistent'))
     return folder if (folder / 'usr/sbin/slurmctld-wlm').is_file() and os.geteuid() == 0 else None
 
@@ -107,7 +108,7 @@ class Cluster:
 
 @contextmanager
 def running(unpacked: Path, folder: Path, grace: int = 20) -> Iterator[Cluster]:
-    """A cluster during the block.
+    """A running cluster, within this context.
 
     Args:
         unpacked: see :func:`packages`.

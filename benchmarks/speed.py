@@ -1,7 +1,8 @@
-"""Our models next to timm, MMPretrain and transformers, on the same weights and images.
+"""Compare the speed and memory of this package's models with timm, MMPretrain and transformers.
 
-The models run in turns. With --latency it is a table of one image on this machine's CPU instead:
-the time and memory of eight models in eager mode, by ONNX and by ONNX in int8.
+All have the same weights and images, and run interleaved. With --latency it measures one image on
+this machine's CPU instead: the time and memory of eight models in eager mode, by ONNX and by ONNX
+in int8.
 
     python benchmarks speed --arch B/16 R50+B/16 --modes forward train --out speed.json
     python benchmarks speed --latency --threads 1
@@ -23,7 +24,8 @@ from vit_plugin.errors import ConfigError
 
 PEERS = ('timm', 'mmpretrain', 'transformers')
 MAX_IDLE_LOAD = 0.5  # with a higher load average the machine is busy
-LESS_MEMORY = 'give a smaller --batch-size or --img-size'  # advice when memory runs out
+# `run_command` reads these two: the advice when memory runs out, and which flags exclude others.
+LESS_MEMORY = 'give a smaller --batch-size or --img-size'
 RULES = (
     excludes(
         '--batch-size, --modes, --dtype, --out-type, --compile, --peers, --cfg-options, '
@@ -74,7 +76,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         parser, '--out', type=a_file('.json'), metavar='FILE', help='a .json file for the results'
     )
     parser.add_argument(
-        '--rounds', type=at_least(1), default=10, help='turns of each implementation; default: 10'
+        '--rounds', type=at_least(1), default=10, help='runs of each implementation; default: 10'
     )
     add_flags(parser, '--device')
     parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
@@ -82,6 +84,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def add_comparison(parser: ArgumentParser) -> None:
+    """Add the flags that ``--latency`` does not use."""
     parser.add_argument('--compile', action='store_true', help='all of them through torch.compile')
     parser.add_argument('--peers', nargs='*', default=PEERS, choices=PEERS, help='default: all')
     add_flags(parser, '--cfg-options', help='further arguments of our backbone')
@@ -93,6 +96,7 @@ def add_comparison(parser: ArgumentParser) -> None:
 
 
 def machine(device: str) -> dict[str, str | int]:
+    """The device and the versions, for the record."""
     import torch
 
     from vit_plugin.passes import processor
@@ -112,6 +116,7 @@ def machine(device: str) -> dict[str, str | int]:
 
 
 def measure(args: Namespace) -> list[dict]:
+    """Compare the implementations in each combination of the flags, and print the tables."""
     from mmengine.config import Config
 
     from benchmarks.measuring.compare import Case, compare, format_table
@@ -136,6 +141,7 @@ def measure(args: Namespace) -> list[dict]:
 
 
 def measure_latency(args: Namespace) -> list[dict]:
+    """Measure each model at each image size, and print the table."""
     import torch
 
     from benchmarks.measuring.latency import MODELS, as_markdown, latency
@@ -156,9 +162,9 @@ def measure_latency(args: Namespace) -> list[dict]:
 
 
 def check(args: Namespace) -> None:
-    """Raise a ``ConfigError`` for another device than the one of ``--latency``."""
+    """Raise a ``ConfigError`` for ``--latency`` on another device than the CPU."""
     if args.latency and args.device not in (None, 'cpu'):
-        raise ConfigError(f'--latency is that of a CPU; leave --device {args.device} out.')
+        raise ConfigError(f'--latency measures a CPU; leave --device {args.device} out.')
 
 
 def main(args: Namespace) -> None:

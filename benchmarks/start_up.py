@@ -1,12 +1,14 @@
-"""How long a start takes: imports, predictions, the first step of a training, plain and compiled.
+"""Measure how long a start takes: imports, a prediction, the first step, and compilation.
 
     python benchmarks start_up [--arch L/16] [--rounds 3] [--data FOLDER] [--only imports infer]
                                [--checkpoint FILE]
 
-Prints the seconds of the clock and of a processor, and the peak of memory: the medians of the
-rounds. About 6 minutes on two quiet cores, under Linux. ``infer`` predicts one image of 32 px by a
-classifier of random weights, and by ``--checkpoint``, such as a detector. With ``--data``, a folder
-of boxes, it prints only when ``train --data`` says what, and how long an error takes.
+It prints wall-clock seconds, processor seconds and peak memory, the medians of the rounds. It takes
+about 6 minutes on two quiet cores, and needs Linux. ``infer`` predicts one image of 32 px with a
+classifier of random weights, and with ``--checkpoint``, such as a detector. ``train`` is a training
+of one step, ``compiled`` the first two steps of a compiled ViT. With ``--data``, a folder of images
+with boxes, it only measures after how many seconds ``train --data`` prints which line, and how long
+it takes to reject a misspelled task.
 """
 
 import argparse
@@ -25,6 +27,7 @@ import numpy as np
 
 PARTS = ('imports', 'infer', 'train', 'compiled')
 IMPORTS = ('torch', 'timm', 'mmpretrain', 'mmpretrain.models', 'vit_plugin', 'vit_plugin.models')
+# The config of a training of one step. The braces of the template are filled by `first_steps`.
 TRAIN = """
 default_scope = 'mmpretrain'
 data_preprocessor = dict(num_classes=2, mean=[125.] * 3, std=[60.] * 3)
@@ -39,6 +42,8 @@ train_dataloader = dict(
 optim_wrapper = dict(optimizer=dict(type='AdamW', lr=1e-3))
 train_cfg = dict(by_epoch=False, max_iters=1)
 """
+# Scripts: train a config with MMEngine's runner; write a classifier of random weights to a
+# checkpoint; and print the seconds of two steps of a compiled ViT.
 MMENGINE = """
 from mmengine.config import Config
 from mmengine.runner import Runner
@@ -80,7 +85,7 @@ for _ in range(2):
     print(time.time() - start)
 """
 
-# A stage of a training on boxes -> words of the first line that shows it.
+# A stage of a training on boxes -> words of the first line that the command prints then.
 STAGES = {
     'the first word': '',
     'its memory': 'of memory',
@@ -89,7 +94,7 @@ STAGES = {
 }
 
 
-def waits(data: str, work_dir: str) -> dict[str, float]:
+def seconds_to_stages(data: str, work_dir: str) -> dict[str, float]:
     """Seconds until the default detector's training shows each of :data:`STAGES`."""
     flags = ('--data', data, '--task', 'detection', '--work-dir', work_dir)
     command, seconds = (sys.executable, '-m', 'vit_plugin', 'train', *flags), dict[str, float]()
@@ -107,11 +112,12 @@ def waits(data: str, work_dir: str) -> dict[str, float]:
     return seconds
 
 
-def print_waits(data: str, rounds: int) -> None:
+def print_stages(data: str, rounds: int) -> None:
+    """Print the median seconds until each stage, and the cost of an error."""
     times: dict[str, list[float]] = {name: [] for name in STAGES}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
-            for name, taken in waits(data, f'{folder}/run').items():
+            for name, taken in seconds_to_stages(data, f'{folder}/run').items():
                 times[name].append(taken)
     for name, taken in times.items():
         print(f'train --data, {name:<30}{statistics.median(taken):7.2f}', flush=True)
@@ -148,7 +154,7 @@ def cost(arguments: Sequence[str], rounds: int, check: bool = True) -> Cost:
 
 
 def predictions(folder: Path, checkpoint: str | None, rounds: int) -> dict[str, Cost]:
-    """The cost of ``infer`` for one image."""
+    """The cost of ``infer`` for one image, by the model."""
     image, classifier = folder / 'image.png', str(folder / 'classifier.pth')
     cv2.imwrite(str(image), np.full((32, 32, 3), 99, np.uint8))
     subprocess.run((sys.executable, '-c', CLASSIFIER.format(path=classifier)), check=True)
@@ -160,36 +166,39 @@ def predictions(folder: Path, checkpoint: str | None, rounds: int) -> dict[str, 
 
 
 def first_steps(folder: Path, rounds: int) -> dict[str, Cost]:
-    """The cost of a training of one step: our runner and ViT, or MMEngine's and MMPretrain's."""
+    """The cost of a training of one step.
+
+    One is of this package's runner and ViT (``ours``), one of MMEngine's and MMPretrain's.
+    """
     for name in ('a', 'b'):
         (folder / 'images' / name).mkdir(parents=True)
         for i in range(8):
             cv2.imwrite(
                 str(folder / 'images' / name / f'{i}.png'), np.full((32, 32, 3), i, np.uint8)
             )
-    commands = {}
-    for kind, runs in (
+    configs = {}
+    for backbone, name in (
         ('vit_plugin.MMVisionTransformer', 'ours'),
         ('VisionTransformer', "MMPretrain's"),
     ):
-        config = folder / f'{kind.lower().replace(".", "_")}.py'
-        config.write_text(TRAIN.format(type=kind, folder=str(folder / 'images')))
-        commands[runs] = str(config)
+        config = folder / f'{backbone.lower().replace(".", "_")}.py'
+        config.write_text(TRAIN.format(type=backbone, folder=str(folder / 'images')))
+        configs[name] = str(config)
     work = str(folder / 'work')
     return {
         'ours': cost(
-            (sys.executable, '-m', 'vit_plugin', 'train', commands['ours'], '--work-dir', work),
+            (sys.executable, '-m', 'vit_plugin', 'train', configs['ours'], '--work-dir', work),
             rounds,
         ),
         "MMPretrain's": cost(
-            (sys.executable, '-c', MMENGINE.format(config=commands["MMPretrain's"], folder=work)),
+            (sys.executable, '-c', MMENGINE.format(config=configs["MMPretrain's"], folder=work)),
             rounds,
         ),
     }
 
 
 def compiled(arch: str, line: str) -> list[str]:
-    """The first and the second step of a model compiled by this line."""
+    """Seconds of the first and the second step of a model that this line of code compiles."""
     script = COMPILED.format(arch=arch, compile=line)
     return subprocess.run(
         (sys.executable, '-c', script), check=True, capture_output=True, text=True
@@ -197,7 +206,7 @@ def compiled(arch: str, line: str) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--arch', default='L/16')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--data', help='a folder of boxes')
@@ -205,7 +214,7 @@ def main() -> None:
     parser.add_argument('--only', nargs='+', choices=PARTS, default=PARTS)
     args = parser.parse_args()
     if args.data:
-        print_waits(args.data, args.rounds)
+        print_stages(args.data, args.rounds)
         return
     for name in IMPORTS if 'imports' in args.only else ():
         taken = cost((sys.executable, '-c', f'import {name}'), args.rounds)
@@ -222,6 +231,7 @@ def main() -> None:
 
 
 def print_compiled(arch: str) -> None:
+    """Print the seconds of a model whose blocks are compiled, and of one compiled as a whole."""
     for name, line in (
         ('blocks', 'compile_blocks(model)'),
         ('whole model', 'model = torch.compile(model)'),

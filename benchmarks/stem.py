@@ -1,10 +1,10 @@
-"""A hybrid's CNN eager, with channels-last maps, compiled by inductor, and both.
+"""Measure a hybrid's CNN in eager mode, with channels-last maps, compiled by inductor, and both.
 
     python benchmarks stem [--archs R26+S/32 R50+B/16] [--batch 2] [--rounds 5]
 
-A forward without gradients and a training step of the stem alone, in one thread and in turns. Time
-is that of the processor. Printed is the time of the plain stem over that of each: above 1, the
-other is faster.
+The stem alone runs forward without gradients, and forward and backward, single-threaded, with the
+variants interleaved. CPU time is measured. It prints the speed-up of each variant over eager: above
+1, the variant is faster.
 """
 
 import argparse
@@ -19,17 +19,22 @@ from torch import Tensor, nn
 
 from vit_plugin.models import VisionTransformer
 
+WARM_UP = 2  # rounds that compile and warm up
 
-def forms(arch: str) -> dict[str, tuple[nn.Module | Any, torch.memory_format]]:
-    """The stem of a model in each form, and the layout of its images."""
+
+def build_variants(arch: str) -> dict[str, tuple[nn.Module | Any, torch.memory_format]]:
+    """The variants of a model's stem, each with the memory layout of its images."""
     stem = VisionTransformer(arch, img_size=224).patch_embed
-    last = copy.deepcopy(stem).to(memory_format=torch.channels_last)
-    plain, channels_last = torch.contiguous_format, torch.channels_last
+    stem_channels_last = copy.deepcopy(stem).to(memory_format=torch.channels_last)
+    contiguous, channels_last = torch.contiguous_format, torch.channels_last
     return {
-        'plain': (stem, plain),
-        'channels-last': (last, channels_last),
-        'compiled': (torch.compile(copy.deepcopy(stem)), plain),
-        'compiled, channels-last': (torch.compile(copy.deepcopy(last)), channels_last),
+        'eager': (stem, contiguous),
+        'channels-last': (stem_channels_last, channels_last),
+        'compiled': (torch.compile(copy.deepcopy(stem)), contiguous),
+        'compiled, channels-last': (
+            torch.compile(copy.deepcopy(stem_channels_last)),
+            channels_last,
+        ),
     }
 
 
@@ -38,12 +43,13 @@ def forward(stem: nn.Module, images: Tensor) -> None:
         stem(images)
 
 
-def step(stem: nn.Module, images: Tensor) -> None:
+def forward_backward(stem: nn.Module, images: Tensor) -> None:
     stem(images)[0].sum().backward()
     stem.zero_grad()
 
 
 def seconds(call: Callable[..., None], *args: Any) -> float:
+    """Processor seconds of a call."""
     start = time.process_time()
     call(*args)
     return time.process_time() - start
@@ -60,17 +66,17 @@ def main() -> None:
     torch.set_num_threads(1)
     images = torch.randn(args.batch, 3, 224, 224)
     for arch in args.archs:
-        stems = forms(arch)
-        for call in (forward, step):
-            took: dict[str, list[float]] = {name: [] for name in stems}
-            for turn in range(2 + args.rounds):  # the first two compile and warm up
-                for name, (stem, layout) in stems.items():
-                    stem.train(call is step)
+        variants = build_variants(arch)
+        for call in (forward, forward_backward):
+            took: dict[str, list[float]] = {name: [] for name in variants}
+            for number in range(WARM_UP + args.rounds):
+                for name, (stem, layout) in variants.items():
+                    stem.train(call is forward_backward)
                     spent = seconds(call, stem, images.contiguous(memory_format=layout))
-                    if turn > 1:
+                    if number >= WARM_UP:
                         took[name].append(spent)
             medians = {name: statistics.median(values) for name, values in took.items()}
-            ratios = (f'{name} {medians["plain"] / value:.2f}' for name, value in medians.items())
+            ratios = (f'{name} {medians["eager"] / value:.2f}' for name, value in medians.items())
             print(f'{arch}, {call.__name__}: {", ".join(ratios)}', flush=True)
 
 

@@ -4,7 +4,8 @@ r"""Train configs over a grid of settings with several seeds, and compare them.
         model.backbone.drop_rate=0,0.1 --seeds 3
     python benchmarks sweep HYBRID PURE --grid train_cfg.max_epochs=2,4,8 --seeds 2 --jobs 2
 
-The same command continues what is not finished.
+Each run has a folder in the work directory. The same command continues those that are not finished.
+The table of the scores is printed, and written to ``results.md``.
 """
 
 import sys

@@ -1,14 +1,14 @@
-"""A model of each of timm's modules as a ``TimmBackbone``: do its maps have the strides and
-channels that it states?
-
-Of each module the model with the fewest parameters is taken, among six whose names sound small. It
-is built with random weights. At each of two sizes it takes a forward and a backward pass. A model
-that does not take a size gets images of the one size that it is built for.
+"""Try a model of each of timm's modules as a ``TimmBackbone``: are its feature maps as declared?
 
     python benchmarks timm_backbone [--modules 'swin*'] [--out timm_backbone.md]
 
-Prints a row for each module, and ends with a summary. The status is 1 if a model that took a size
-returned other maps than it stated, except for those in ``UNEVEN``.
+A ``TimmBackbone`` declares the channels and strides of its feature maps. From each module of timm,
+such as ``swin_transformer``, the model with the fewest parameters is taken, among six whose names
+sound small. It is built with random weights, and runs forward and backward with images of two
+sizes. A model that does not take a size is built for it with ``img_size``.
+
+It prints a row for each module, and a summary. The status is 1 if the maps of a model differ from
+those that it declares, except for the modules in ``UNEVEN``.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models import TimmBackbone
 
 SIZES = ((224, 224), (256, 320))
+# Parts of names that sound small, the smallest first.
 SMALL = (
     'test',
     'zepto',
@@ -48,7 +49,8 @@ SMALL = (
     '_n',
 )
 MAX_PARAMETERS = 60_000_000  # larger models are not tried
-# Modules whose maps are not H/stride: they pad nothing, resize the image, or state another stride.
+# Modules whose maps do not have the size H/stride: they do not pad, resize the image, or declare
+# another stride.
 UNEVEN = {
     'crossvit',
     'inception_resnet_v2',
@@ -83,17 +85,24 @@ def smallest(module: str) -> tuple[str, int]:
 
 
 def check(name: str, size: tuple[int, int], **options) -> tuple[str, set[str]]:
-    """The fault in the maps of a model at a size, and the parameters without a gradient.
+    """Run a model forward and backward.
 
-    A part to shard that is not called counts as a parameter.
+    Args:
+        name: name of the model.
+        size: height and width of the images.
+        **options: further arguments of the ``TimmBackbone``.
+
+    Returns:
+        The faults of its maps, in words, and the names of the parameters without a gradient. The
+        latter include parts to shard that are not called: FSDP gathers a part when it is called.
     """
     torch.manual_seed(0)
     model = TimmBackbone(name, out_type='pyramid', **options).train()
     called = set()
     for part in model.parts_to_shard():
         part.register_forward_hook(lambda part, *_: called.add(part))
-    maps = model(torch.randn(2, 3, *size))
-    sum(map.float().mean() for map in maps).backward()
+    features = model(torch.randn(2, 3, *size))
+    sum(feature.float().mean() for feature in features).backward()
     without_gradient = {
         key
         for key, parameter in model.named_parameters()
@@ -105,20 +114,25 @@ def check(name: str, size: tuple[int, int], **options) -> tuple[str, set[str]]:
         if part in model.parts_to_shard() and part not in called
     }
     wrong = [
-        f'{tuple(map.shape[1:])} for {channels} channels at stride {stride}'
-        for map, channels, stride in zip(maps, model.channels, model.strides, strict=True)
-        if map.shape[1] != channels
-        or not map.isfinite().all()
+        f'{tuple(feature.shape[1:])} for {channels} channels at stride {stride}'
+        for feature, channels, stride in zip(features, model.channels, model.strides, strict=True)
+        if feature.shape[1] != channels
+        or not feature.isfinite().all()
         or any(
             side not in (pixels // stride, -(-pixels // stride))
-            for side, pixels in zip(map.shape[2:], size, strict=True)
+            for side, pixels in zip(feature.shape[2:], size, strict=True)
         )
     ]
     return '; '.join(wrong), without_gradient
 
 
 def outcome(name: str, size: tuple[int, int]) -> tuple[str, str, set[str]]:
-    """How a model takes a size: the kind, the text, and the parameters without a gradient."""
+    """How a model takes a size.
+
+    Returns:
+        The kind of outcome, for the summary; the cell of the table; and the parameters without a
+        gradient.
+    """
     reason = ''
     for kind, options in (('right', {}), ('right with img_size', dict(img_size=size))):
         try:
@@ -135,7 +149,7 @@ def outcome(name: str, size: tuple[int, int]) -> tuple[str, str, set[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--modules', default='*', help='pattern of the modules')
     parser.add_argument('--out', type=Path, help='file for the table')
     args = parser.parse_args()

@@ -1,12 +1,12 @@
-"""A training run of 12 iterations that draws random numbers wherever training can, for the tests of
-clusters.
+r"""A training of 12 iterations that uses every source of randomness, for tests of resuming.
 
     python benchmarks tiny_run WORK_DIR [--loop iter] [--workers 2] [--resume] \
         [--cfg-options KEY=VALUE ...]
 
-Augmentation in the data workers, mixup, dropout, drop path, EMA, clipping, a schedule, validation
-with a best checkpoint: 64 of scikit-learn's digits, batches of 16. It takes 1 s in a process that
-has imported MMPretrain.
+It has augmentation in the data workers, mixup, dropout and drop path; further EMA, gradient
+clipping, a schedule, and validation with a best checkpoint. The data are 64 of scikit-learn's
+digits in batches of 16. It takes 1 s in a process that has imported MMPretrain.
+:func:`differences` compares the checkpoints of two runs bit for bit.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from vit_plugin.engine.checkpoints.state import key_by_numbers
 from vit_plugin.weights.reading.folders import read_folder
 
 ITERATIONS, PER_EPOCH, BATCH = 12, 4, 16
-# Recorded values that no two runs have in common.
+# Parts of the names of recorded values that differ between any two runs.
 CLOCKS = ('time', 'memory', 'eta', 'images/s', 'data_wait')
 
 MODEL = dict(
@@ -49,17 +49,17 @@ MODEL = dict(
     train_cfg=dict(augments=[dict(type='Mixup', alpha=0.8)]),
 )
 
-AVERAGES = [dict(type='EMAHook', momentum=0.3)]  # the hooks of a run without a report
+EMA_HOOKS = [dict(type='EMAHook', momentum=0.3)]  # the hooks of a run without a report
 
-# Settings of a wider model, whose products other kernels compute: 256 tokens of width 256 in an
-# iteration.
+# Settings of a wider model. Its matrix products, of 256 tokens of width 256 in an iteration, are
+# computed by other kernels than those of small ones.
 WIDE: dict[str, Any] = {
     'model.backbone.arch': dict(
         embed_dims=256, num_layers=1, num_heads=4, feedforward_channels=512, patch_size=2
     ),
     'model.head.in_channels': 256,
     'custom_hooks': [
-        *AVERAGES,
+        *EMA_HOOKS,
         dict(type='vit_plugin.ReportHook'),
         dict(type='vit_plugin.OptimizeHook'),
     ],
@@ -80,7 +80,8 @@ def tiny_cfg(
         work_dir: the folder of the run.
         loop: ``'epoch'`` (3 epochs of 4 iterations) or ``'iter'`` (12 iterations).
         workers: number of processes that load data.
-        **options: other settings by their dotted names, ``**{'optim_wrapper.optimizer.lr': 1e-2}``.
+        **options: changes of the config by dotted names, such as
+            ``**{'optim_wrapper.optimizer.lr': 1e-2}``.
     """
     by_epoch = loop == 'epoch'
     data = dict(type='vit_plugin.Digits', indices=PER_EPOCH * BATCH)
@@ -148,7 +149,7 @@ def tiny_cfg(
                     save_best='auto',
                 ),
             ),
-            custom_hooks=[*AVERAGES, dict(type='vit_plugin.ReportHook', pictures=False)],
+            custom_hooks=[*EMA_HOOKS, dict(type='vit_plugin.ReportHook', pictures=False)],
         ),
         format_python_code=False,  # MMEngine formats it five times, in a fifth of the time of a run
     )
@@ -166,23 +167,18 @@ def final_checkpoint(work_dir: str | Path) -> Path:
     return Path(Path(work_dir, 'last_checkpoint').read_text())
 
 
-def same_state(first: str | Path, second: str | Path) -> bool:
-    """True if two checkpoints have the same state bit for bit, see :func:`differences`."""
-    return not differences(first, second)
-
-
 def differences(first: str | Path, second: str | Path) -> list[str]:
-    """The names of what differs between two checkpoints, except their clocks and the names of the
-    runs.
+    """The names of the values that differ between two checkpoints, files or folders.
 
-    Compared are the weights, EMA, the optimizer, schedules, scaler, all recorded scalars, the epoch
-    and the iteration.
+    Weights, EMA weights, the optimizer, schedules, the scaler, all recorded scalars, the epoch and
+    the iteration are compared. Times, memory and the names of the runs are not.
     """
     a, b = (dict(_leaves(_compared(path))) for path in (first, second))
     return sorted({*a} ^ {*b} | {name for name in {*a} & {*b} if not _equal(a[name], b[name])})
 
 
 def _compared(path: str | Path) -> dict[str, Any]:
+    """The values of a checkpoint that are compared."""
     if Path(path).is_dir():
         checkpoint = read_folder(path, parts=None)
         if 'optimizer' in checkpoint:
@@ -212,6 +208,7 @@ def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
 
 
 def _equal(a: Any, b: Any) -> bool:
+    """True if two leaves are equal in type and value. A float NaN equals another."""
     if hasattr(a, 'shape') and hasattr(b, 'shape'):
         a, b = torch.as_tensor(a), torch.as_tensor(b)
         return a.dtype == b.dtype and torch.equal(a, b)

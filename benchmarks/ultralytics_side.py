@@ -1,8 +1,8 @@
-"""A detector of ultralytics next to ours: the same images, judge and curve of AP.
+"""Train and evaluate detectors of ultralytics for comparisons with those of this package.
 
-Ultralytics is under AGPL and runs as a program. It trains by its own schedule and with its own
-augmentation, on the images and the longer side that ``vit-plugin train --data`` gets. COCO's code
-judges the best checkpoint of both on the images to validate.
+Ultralytics is under the AGPL, so it runs as a separate program. It trains with its own schedule and
+augmentation, on the same images at the same longer side as ``vit-plugin train --data``. The best
+checkpoints of both are evaluated on the validation images by COCO's code.
 """
 
 import contextlib
@@ -18,14 +18,21 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from anyfolder.pictures.palette import SERIES
-from benchmarks.equal_minutes import COMMAND, METRICS, Cores, Side
+from benchmarks.equal_minutes import COMMAND, METRICS, Contender, Cores
 from vit_plugin.config import read_config
 from vit_plugin.report.pictures.style import charts
 
 
 def as_yolo(lists: Path, photos: Path, folder: Path) -> Path:
-    """The photographs and boxes of ``train.json`` and ``val.json`` for ultralytics. Returns the
-    file that describes them.
+    """Write images and boxes in ultralytics' form.
+
+    Args:
+        lists: the folder of ``train.json`` and ``val.json``, COCO annotations.
+        photos: the folder of the images, which are linked.
+        folder: where they are written.
+
+    Returns:
+        The file that describes the data to ultralytics.
     """
     for split in ('train', 'val'):
         content = COCO(lists / f'{split}.json')
@@ -51,20 +58,29 @@ def as_yolo(lists: Path, photos: Path, folder: Path) -> Path:
     return data
 
 
-def ultralytics(program: str, model: str, data: Path, lists: Path, size: int) -> Side:
-    """A model of ultralytics, with the settings that ``yolo train`` has by itself."""
+def ultralytics(program: str, model: str, data: Path, lists: Path, size: int) -> Contender:
+    """A model of ultralytics, with the default settings of ``yolo train``.
+
+    Args:
+        program: the path of ``yolo``.
+        model: name of the model, such as ``yolo11n``.
+        data: the file of :func:`as_yolo`.
+        lists: the folder of the COCO annotations.
+        size: longer side of the images in pixels.
+    """
     common = [f'data={data}', f'imgsz={size}', 'device=cpu', 'workers=0', 'plots=False']
 
     def train(folder: Path, epochs: int, seed: int) -> Sequence[str]:
         named = [f'model={model}.yaml', f'epochs={epochs}', f'seed={seed}']
         return [program, 'detect', 'train', *named, *common, f'project={folder}', 'name=run']
 
-    def judge(folder: Path, run: Callable[[Sequence[str]], float]) -> Mapping[str, float]:
+    def evaluate(folder: Path, run: Callable[[Sequence[str]], float]) -> Mapping[str, float]:
         best = [f'model={folder}/run/weights/best.pt', 'save_json=True']
         run([program, 'detect', 'val', *best, *common, f'project={folder}', 'name=val'])
         predictions = json.loads((folder / 'val' / 'predictions.json').read_text())
         truth = COCO(lists / 'val.json')
         for box in predictions:
+            # ultralytics counts the categories from 1.
             box['category_id'] = truth.getCatIds()[box['category_id'] - 1]
         with contextlib.redirect_stdout(io.StringIO()):
             evaluation = COCOeval(truth, truth.loadRes(predictions), 'bbox')
@@ -73,7 +89,7 @@ def ultralytics(program: str, model: str, data: Path, lists: Path, size: int) ->
             evaluation.summarize()
         return dict(zip(METRICS['detection'], 100 * evaluation.stats, strict=False))
 
-    return Side(train, judge)
+    return Contender(train, evaluate)
 
 
 def ap_over_minutes(run: Path) -> list[tuple[float, float]]:
@@ -89,7 +105,7 @@ def ap_over_minutes(run: Path) -> list[tuple[float, float]]:
 
 
 def draw(runs: Mapping[str, Sequence[Path]]) -> Figure:
-    """A line for each run, in the color of its side."""
+    """Draw AP over the minutes: a line for each run, in the color of its model."""
     figure, (axes,) = charts(7, 4)
     axes.set(xlabel='minutes of training, one core', ylabel='validation AP', ylim=(0, 65))
     for color, (side, folders) in zip(SERIES, runs.items(), strict=False):
@@ -103,15 +119,15 @@ def draw(runs: Mapping[str, Sequence[Path]]) -> Figure:
 
 def ultralytics_sides(
     program: str, models: Sequence[str], data: Path, size: int, cores: Cores, folder: Path
-) -> dict[str, Side]:
-    """A side for each model, on the images with boxes of a folder that ``train --data`` reads.
+) -> dict[str, Contender]:
+    """The models to compare, by name, with the data of a folder that ``train --data`` reads.
 
     Args:
         program: the path of ``yolo``.
         models: names such as ``yolo11n``.
         data: the folder.
         size: longer side of the images in pixels.
-        cores: the cores on which the folder is read.
+        cores: runs the command that reads the folder.
         folder: an empty folder for the images and labels in ultralytics' form.
     """
     lists = folder / 'lists'

@@ -1,11 +1,14 @@
-"""How far a reader walks through the code: the files that a command reaches, and where it climbs.
+"""Count the files that a command imports and calls, and the calls against the layers of the design.
 
     python benchmarks walks [--only forward step train infer] [--pairs]
 
-Each command runs once on tiny images, traced in a process of its own. The table has the files of
-the packages that it imports and those whose functions it calls, the calls from one file to another
-and within a file, and the pairs of files of which the lower calls the upper one, by the plan in
-docs/design.md. Workers of data and of other processes are not traced. A few minutes.
+The counts tell how much code someone must read to follow a command. Each command runs once on tiny
+images, in a process of its own in which Python's calls are traced. The table has the files of
+``vit_plugin`` and ``anyfolder`` that it imports, and those whose functions it calls; the calls from
+one file to another, and within a file; and the pairs of files that climb. docs/design.md lists the
+folders of the package from the uppermost to the lowest, and a pair climbs if a file of a lower
+folder calls one of an upper folder. Data workers and other processes are not traced. It takes a few
+minutes.
 """
 
 import argparse
@@ -32,13 +35,19 @@ COLUMNS = ('', 'imported', 'called', 'to another file', 'within a file', 'climbi
 
 
 class Walk:
-    """Counts calls between functions of the packages, while it is entered."""
+    """Counts calls between functions of the packages, within a ``with`` block.
+
+    Attributes:
+        pairs: the number of calls, by the files of caller and callee. The caller is '' if there is
+            none in the packages.
+    """
 
     def __init__(self) -> None:
         self.pairs: Counter[tuple[str, str]] = Counter()
-        # Equal functions of two files are equal as code, so each is kept by its identity.
+        # By the identity of code: equal functions of two files are equal as code. The code is kept,
+        # so that no other gets its identity.
         self.files: dict[int, tuple[CodeType, str]] = {}
-        self.starts: dict[int, int] = {}
+        self.starts: dict[int, int] = {}  # the instruction at which a function starts
 
     def file_of(self, code: CodeType) -> str:
         """The path of a function's file in the repository, or '' for other code."""
@@ -51,6 +60,7 @@ class Walk:
         return self.files[id(code)][1]
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Count a call; Python calls this for each, see ``sys.setprofile``."""
         if event != 'call' or not (file := self.file_of(frame.f_code)):
             return
         # A resumed generator is not a new call.
@@ -127,30 +137,35 @@ def trace(name: str, out: Path) -> None:
     out.write_text(json.dumps(dict(imported=sorted(imported), pairs=pairs)))
 
 
-def floors() -> dict[str, int]:
-    """The rooms of the plan in docs/design.md by their names, from 0 for the uppermost on."""
+def read_layers() -> dict[str, int]:
+    """The folders and modules of the plan in docs/design.md, numbered from 0 for the uppermost."""
     plan = (ROOT / 'docs/design.md').read_text().split('```')[1]
-    rooms = re.findall(r'^  ([a-z_]+)/?(?: |$)', plan, re.MULTILINE)
-    return {room: number for number, room in enumerate(rooms)}
+    names = re.findall(r'^  ([a-z_]+)/?(?: |$)', plan, re.MULTILINE)
+    return {name: number for number, name in enumerate(names)}
 
 
-def climbs(caller: str, callee: str, rooms: dict[str, int]) -> bool:
-    """True if a file calls one of a room above its own. The library anyfolder is below all."""
+def climbs(caller: str, callee: str, layers: dict[str, int]) -> bool:
+    """True if a file calls one of an upper layer. The library anyfolder is below all layers."""
     if not caller:
         return False
-    heights = [
-        rooms.get(Path(file).parts[1].removesuffix('.py'), -1)
+    numbers = [
+        layers.get(Path(file).parts[1].removesuffix('.py'), -1)
         if file.startswith('vit_plugin')
-        else len(rooms)
+        else len(layers)
         for file in (caller, callee)
     ]
-    return heights[1] < heights[0]
+    return numbers[1] < numbers[0]
 
 
 def row(name: str, found: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The cells of a program, and its climbing pairs with the number of their calls."""
-    rooms, pairs = floors(), found['pairs']
-    upward = [(a, b, count) for a, b, count in pairs if climbs(a, b, rooms)]
+    """The cells of a program, see :data:`COLUMNS`, and its climbing pairs as text.
+
+    Args:
+        name: name of the program.
+        found: what :func:`trace` has written.
+    """
+    layers, pairs = read_layers(), found['pairs']
+    upward = [(a, b, count) for a, b, count in pairs if climbs(a, b, layers)]
     numbers = (
         len(found['imported']),
         len({callee for _, callee, _ in pairs}),

@@ -1,17 +1,17 @@
-"""Every Vision Transformer of timm by its name: does our backbone compute the same?
-
-For each name and image size, timm's model and ``VisionTransformer(arch='timm://<name>')`` get the
-same random weights, through a plain ``load_state_dict`` of timm's names. The tokens before the head
-are compared, in float64 or float32. Both models are built at full width on the meta device. To save
-time and memory, only some of their blocks are kept: the first, the middle and the last one, or
-fewer if they are very wide (``--blocks 0`` keeps all).
+"""Compare this package's ViT with every Vision Transformer of timm, by its name.
 
     python benchmarks zoo [--names 'eva02*'] [--dtype float32] [--blocks 0] [--out zoo.md]
 
-Prints a row for each name: equal (to the last bit), the largest difference relative to the largest
-value, rejected with the reason, or UNEQUAL. Ends with a summary, and with status 1 if anything is
-unequal. Most names take seconds, the widest ones minutes. On one core of an EPYC all took 26
-minutes in float32, and 19 in float64 with ``--blocks 1``.
+For each name and image size, timm's model and ``VisionTransformer(arch='timm://<name>')`` get the
+same random weights, through a plain ``load_state_dict`` of timm's names. The tokens before the head
+must be equal, in float64 or float32. Both models are built at full width on the meta device. To
+save time and memory, only some of their blocks are kept: the first, the middle and the last one, or
+fewer if they are very wide (``--blocks 0`` keeps all).
+
+It prints a row for each name: equal (to the last bit), the largest difference relative to the
+largest value, UNEQUAL, or rejected with the reason. The status is 1 if anything is unequal. Most
+names take seconds, the widest ones minutes. On one core of an EPYC all took 26 minutes in float32,
+and 19 in float64 with ``--blocks 1``.
 """
 
 import argparse
@@ -33,11 +33,15 @@ from vit_plugin.models.layers.rotary import MixedRotary
 from vit_plugin.zoo import names
 
 SIZES = ('native', 'square', 'other')
+# Allowed difference, relative to the largest value.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-4}
 
 
 def kept_blocks(depth: int, width: int, count: int | None = None) -> list[int]:
-    """Indices of the blocks to keep. By default as many as fit into memory at this width."""
+    """Indices of the blocks to keep, evenly spread.
+
+    ``count`` is their number. None: as many as fit into memory at this width; 0: all.
+    """
     count = (3 if width <= 1024 else 2 if width <= 1536 else 1) if count is None else count or depth
     spread = [round(i * (depth - 1) / max(count - 1, 1)) for i in range(count)]
     return sorted(set(spread))
@@ -63,8 +67,11 @@ def randomize(model: nn.Module) -> None:
             module.init_non_persistent_buffers()
 
 
-def theirs(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> nn.Module:
-    """timm's model with random weights and only these blocks."""
+def build_timm(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> nn.Module:
+    """timm's model with random weights and only these blocks.
+
+    ``any_size``: whether it takes images of other sizes than its own.
+    """
     with torch.device('meta'):
         sizes = dict(dynamic_img_size=True) if any_size else {}  # an argument that BEiT lacks
         model = timm.create_model(name, num_classes=0, **sizes)
@@ -82,14 +89,15 @@ def theirs(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> 
     randomize(model)
     model.to(dtype)
     if rope is not None and not getattr(model, 'rope_mixed', False):
-        # Every float32 model has them so; timm computes angles of models in float64 otherwise.
+        # timm computes the angles in the dtype of the model. Published models are in float32, so
+        # their angles are too.
         rope.float()
         randomize(rope)
     return model
 
 
-def ours(name: str, blocks: list[int], dtype: torch.dtype) -> VisionTransformer:
-    """Our backbone with only these blocks, still without weights."""
+def build_own(name: str, blocks: list[int], dtype: torch.dtype) -> VisionTransformer:
+    """This package's backbone with only these blocks, still without weights."""
     with torch.device('meta'):
         model = VisionTransformer(f'timm://{name}', out_type='raw')
     kept = [model.blocks[i] for i in blocks]
@@ -117,18 +125,19 @@ def compare(
     """The largest difference of the tokens at each size, relative to the largest value.
 
     Raises:
-        ConfigError: if our backbone rejects the name.
+        ConfigError: if this package's backbone rejects the name.
     """
     torch.manual_seed(0)
     with torch.device('meta'):
         whole = VisionTransformer(f'timm://{name}')
     blocks = kept_blocks(whole.num_layers, whole.embed_dims, count)
-    model, differences, reference = ours(name, blocks, dtype), {}, None
+    model, differences, reference = build_own(name, blocks, dtype), {}, None
     for label, size in sizes(model).items():
         any_size = size != model.img_size
+        # timm's model is built once for its own size, and once for all others, with equal weights.
         if reference is None or any_size != reference[0]:
             state = reference and reference[1].state_dict()
-            reference = any_size, theirs(name, blocks, dtype, any_size)
+            reference = any_size, build_timm(name, blocks, dtype, any_size)
             reference[1].load_state_dict(state) if state else model.load_state_dict(
                 reference[1].state_dict()
             )
@@ -138,22 +147,24 @@ def compare(
 
 
 def difference(expected: Tensor, actual: Tensor) -> float:
-    """The largest difference relative to the largest value. inf for another shape, or if a value is
-    not finite.
+    """The largest difference relative to the largest value.
+
+    It is infinite for another shape, or if a value is not finite.
     """
-    if expected.shape != actual.shape or not expected.isfinite().all():
+    if expected.shape != actual.shape or not (expected.isfinite() & actual.isfinite()).all():
         return float('inf')
     return float((expected - actual).abs().max() / expected.abs().max())
 
 
 def outcome(value: float, dtype: torch.dtype) -> str:
+    """The cell of the table for a difference."""
     if value == 0:
         return 'equal'
     return f'{value:.1e}' if value <= TOLERANCE[dtype] else f'UNEQUAL {value:.1e}'
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--names', default='*', help='pattern of the names')
     parser.add_argument('--dtype', default='float64', choices=['float64', 'float32'])
     parser.add_argument('--blocks', type=int, help='number of blocks to keep, 0 for all')

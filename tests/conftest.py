@@ -23,10 +23,10 @@ from tiny_models import TINY
 
 import vit_plugin.detection  # noqa: F401  before any test imports mmdet
 
-# The suite tests on the CPU, where it forks. benchmarks/gpu.py names the GPU.
+# The tests run on the CPU, since some fork this process. benchmarks/gpu.py tests on a GPU.
 os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
 
-# The same examples in every run, so that a commit passes or fails by itself.
+# Hypothesis draws the same examples in every run, so that the result depends on the commit only.
 # --hypothesis-profile=default draws others.
 # No deadline: how long an example takes depends on the machine, not on the code.
 settings.register_profile('same', derandomize=True, deadline=None)
@@ -121,7 +121,7 @@ def no_default_scope() -> None:
 
 @pytest.fixture
 def tiny() -> dict:
-    """A pure ViT of width 32 and two blocks on a grid of 4 x 4 patches."""
+    """Arguments of a ViT of width 32 and two blocks, without a CNN, on a grid of 4 x 4 patches."""
     return dict(
         arch=dict(TINY),
         img_size=32,
@@ -130,7 +130,7 @@ def tiny() -> dict:
 
 @pytest.fixture
 def tiny_hybrid(tiny: dict) -> dict:
-    """The same ViT on a ResNet of two stages (stride 8)."""
+    """Arguments of the same ViT on a ResNet of two stages (stride 8)."""
     arch = dict(tiny['arch'], patch_size=1, resnet=dict(stage_depths=(1, 1), width=32))
     return dict(tiny, arch=arch)
 
@@ -170,7 +170,10 @@ def full_disk() -> Iterator[None]:
 
 @pytest.fixture
 def forget(monkeypatch):
-    """Return a function that makes a package impossible to import, and unloads vit_plugin."""
+    """A function that makes a package impossible to import, and unloads vit_plugin.
+
+    So a test imports vit_plugin anew, as where that package is not installed.
+    """
     yield functools.partial(_forget, monkeypatch)
     for name in [name for name in sys.modules if name.split('.')[0] == 'vit_plugin']:
         del sys.modules[name]  # imported by the test; monkeypatch then restores the earlier ones
@@ -192,7 +195,7 @@ def _forget(monkeypatch, missing: str, error: ImportError | None = None) -> None
 
 
 class Blocker:
-    """A finder that raises an error for one package."""
+    """An import finder, for ``sys.meta_path``, that raises an error for one package."""
 
     def __init__(self, package: str, error: ImportError) -> None:
         self.package, self.error = package, error

@@ -1,4 +1,4 @@
-"""The table of variants, and the parser of their names."""
+"""Names of archs such as 'R50+B/16': their table, their parser, and errors for unknown ones."""
 
 import pytest
 import torch
@@ -83,7 +83,7 @@ def test_every_stem_has_an_arch_name():
         ('unknown', ['Unknown arch']),
         ('R50+B', ['R50+B/16']),
         ('vit_base_patch16_dinov3', ["arch='timm://vit_base_patch16_dinov3'"]),
-        ('hf://facebook/dinov3-vitb16', ['only timm://', 'init_cfg']),
+        ('hf://facebook/dinov3-vitb16', ['timm://<model>', 'init_cfg']),
         ('test_resnot+Ti/16', ["Unknown arch 'test_resnot+Ti/16'"]),
         (
             'test_resnet+Ti/64',

@@ -29,7 +29,7 @@ from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
 from vit_plugin.untrusted import validate_untrusted
 
-HOSTS = {
+HOSTS = {  # folder of recipes -> the framework that runs them
     'vit': 'mmpretrain',
     'hybrid_vit': 'mmpretrain',
     'self_supervised': 'mmpretrain',
@@ -39,7 +39,7 @@ HOSTS = {
 }
 CONFIGS = sorted(path for path in Path('configs').glob('*/*.py') if path.parent.name != '_base_')
 ADAPTER = 'vit_plugin.ViTAdapter'
-# Parameters of DPT that are in published files and that no forward uses.
+# Parameters of DPT that published files have, although no forward uses them.
 UNUSED = 'decode_head.fusion.0.unit1.'
 VITS = tuple(
     f'vit_plugin.{name}' for name in ('VisionTransformer', 'IBOTViT', 'MAEViT', 'SimMIMViT')
@@ -91,8 +91,8 @@ QUICK = (
 def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:
     """Parametrize a test by the recipes in some folders, or in all.
 
-    A recipe is skipped if its host, which has its base configs, is not installed. With ``nightly``,
-    recipes that are not in ``QUICK`` run nightly.
+    A recipe is skipped if its framework, which has its base configs, is not installed. With
+    ``nightly``, recipes that are not in ``QUICK`` run nightly.
     """
 
     def marks(path: Path) -> list[pytest.MarkDecorator]:
@@ -118,7 +118,7 @@ def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:
 )
 def test_fine_tuning_starts_from_weights_of_the_same_variant(path):
     backbone = read_config(path).model.backbone
-    # For example R50+ViT-B_16.
+    # Such as R50+ViT-B_16, for the arch R50+B/16.
     file = backbone.init_cfg.checkpoint.rsplit('/', 1)[1].removesuffix('.npz').split('-i21k')[0]
     assert re.sub(r'ViT-|\W|_', '', file) == re.sub(r'\W', '', backbone.arch)
 
@@ -174,7 +174,7 @@ def test_classifier_trains_a_step(path):
     )
     expected = loss_of_zero_head(model.head).item()
     assert model.train_step(batch, wrapper)['loss'].item() == pytest.approx(expected, rel=1e-3)
-    assert head.abs().max() > 0  # was zero before the step
+    assert head.abs().max() > 0  # all weights of the head were zero before the step
 
 
 @recipes('self_supervised', nightly=True)
@@ -495,11 +495,11 @@ def test_recipe_name_matches_batch_and_schedule(path):
 
 @recipes(nightly=True)
 @pytest.mark.filterwarnings('ignore')
-def test_recipe_in_a_checkpoint_is_admitted(path):
+def test_recipe_in_a_checkpoint_is_accepted(path):
     cfg = read_config(path).to_dict()
     for use in ('start', 'predict', *(('test', 'probe') if 'test_dataloader' in cfg else ())):
-        admitted = validate_untrusted(cfg, 'x.pth', use)
-        assert admitted['model']['backbone'].keys() >= {'type'}
+        accepted = validate_untrusted(cfg, 'x.pth', use)
+        assert accepted['model']['backbone'].keys() >= {'type'}
 
 
 def test_pure_and_hybrid_digits_cost_the_same():

@@ -17,7 +17,7 @@ import pages
 import pytest
 import torch
 import yaml
-from mmengine import registry as root
+from mmengine import registry as mmengine_registry
 from mmengine.registry import DefaultScope
 from torch.nn import functional as F
 
@@ -27,7 +27,7 @@ from vit_plugin.config import read_config
 from vit_plugin.files.shipped import config_path
 
 PAGES = pages.pages()
-REGISTRIES = [kind for kind in vars(registry).values() if isinstance(kind, registry.Registry)]
+REGISTRIES = [value for value in vars(registry).values() if isinstance(value, registry.Registry)]
 # The tool that a script starts, and the number of the script's arguments before the tool's options.
 SCRIPTS = {
     'dist_train.sh': ('train', 2),
@@ -73,7 +73,12 @@ def parses(monkeypatch, capsys):
 
 
 def complaint(words: list[str], parses) -> str | None:
-    """The error in the command line of one of our programs; other programs are not checked."""
+    """The error in a command line of this repository; programs of others are not checked.
+
+    Args:
+        words: the program and its arguments.
+        parses: the fixture.
+    """
     program, *arguments = words
     if program.startswith('tools/') and program.endswith('.sh'):
         tool, count = SCRIPTS[Path(program).name]
@@ -195,10 +200,10 @@ def check_arguments(call: ast.Call) -> None:
     if not isinstance(name, str) or not name.startswith('vit_plugin.'):
         return
     short = name.removeprefix('vit_plugin.')
-    for kind in REGISTRIES:
-        kind.import_from_location()
+    for each in REGISTRIES:
+        each.import_from_location()
     (registered,) = {
-        kind.get(name) for kind in REGISTRIES if short in {*kind.module_dict, *kind.lazy_modules}
+        each.get(name) for each in REGISTRIES if short in {*each.module_dict, *each.lazy_modules}
     }
     functions = [registered]
     if isinstance(registered, type):  # whose bases may take **kwargs
@@ -273,7 +278,7 @@ def test_the_example_head_and_loss_learn(registered, tmp_path):
     write_config(block, tmp_path)
     cfg = read_config(str(tmp_path / 'mine.py'))
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        model = root.MODELS.build(cfg.model)
+        model = mmengine_registry.MODELS.build(cfg.model)
     head, labels = model.head, torch.tensor([0, 1, 2, 0])
     logits = head((torch.randn(4, head.in_channels),))
     assert logits.abs().max() <= head.scale
@@ -306,15 +311,16 @@ def test_every_registered_name_is_on_the_page():
         for row in re.findall(r'^\|.*', page, re.MULTILINE)
         for name in re.findall(r'`(\w+)`', row)
     }
-    for kind in REGISTRIES:
-        kind.import_from_location()
-    ours = {
+    for each in REGISTRIES:
+        each.import_from_location()
+    # Only classes of the package: programs on the pages register more.
+    registered = {
         name
-        for kind in REGISTRIES
-        for name, value in kind.module_dict.items()
+        for each in REGISTRIES
+        for name, value in each.module_dict.items()
         if value.__module__.startswith('vit_plugin.')
-    }  # programs on the pages register more
-    assert rows == ours.union(*(kind.lazy_modules for kind in REGISTRIES))
+    }
+    assert rows == registered.union(*(each.lazy_modules for each in REGISTRIES))
 
 
 @pytest.mark.filterwarnings('ignore')

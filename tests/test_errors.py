@@ -1,4 +1,4 @@
-"""Errors for missing packages and libraries, and errors of others as one sentence."""
+"""Errors for missing packages and system libraries, and other packages' errors as one sentence."""
 
 import importlib
 import sys
@@ -54,7 +54,7 @@ def test_commands_are_imported_without_mmcv(forget, module):
 
 
 def test_import_errors_of_our_modules_are_not_hidden(monkeypatch, forget):
-    forget('no other package')
+    forget('no other package')  # unloads vit_plugin only
     # Make the import of the head fail.
     monkeypatch.setitem(sys.modules, 'vit_plugin.models.heads.vit_head', None)
     with pytest.raises(ImportError, match='vit_head'):

@@ -27,7 +27,10 @@ print(*(output['text'] for cell in cells for output in cell.outputs
 
 @pytest.fixture
 def environment(tmp_path) -> Callable[..., str]:
-    """A function that adds packages to this environment in a new one, and returns its Python."""
+    """A function that makes a new environment with this one's packages and some more.
+
+    It takes their names, and returns the path of the new environment's Python.
+    """
 
     def make(*packages: str) -> str:
         venv.create(tmp_path / 'env', with_pip=True)

@@ -1,7 +1,8 @@
-"""Import rules between the layers: kernel, shells, projects and tasks.
+"""Import rules between the layers: kernel, shells, projects and tasks, see docs/design.md.
 
-Code reaches a project or a task only through the declaration in its ``__init__.py``, so everything
-else works when its folder is removed.
+The kernel is what everything needs, and a shell is what users run. A project is a folder for a
+paper, and a task a folder for a task such as detection. Code reaches these two only through the
+declaration in their ``__init__.py``, so everything else works when such a folder is removed.
 """
 
 import ast
@@ -28,15 +29,16 @@ from vit_plugin.task import tasks
 from vit_plugin.weights import FORMATS
 
 PACKAGE = Path('vit_plugin')
-ENTRIES = ('__init__.py', '__main__.py')  # of the package; they import inside functions
+# Files of the package's own folder that may import any layer, inside functions.
+ENTRIES = ('__init__.py', '__main__.py')
 SHELLS = ('commands', 'deploy', 'doctor', 'from_folder', 'inference', 'measure', 'report')
 FILES = sorted(
     str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob('*.py') if '.mim' not in file.parts
 )
 FOLDERS = sorted(path.parent.name for path in PACKAGE.glob('projects/*/__init__.py'))
 TASKS = sorted(path.parent.name for path in PACKAGE.glob('tasks/*/__init__.py'))
-OF_TASKS = tuple(f'tasks/{name}' for name in TASKS)  # the layers of the tasks
-NUM_KERNEL_FORMATS = 19  # formats of the kernel, which come before those of the projects
+TASK_LAYERS = tuple(f'tasks/{name}' for name in TASKS)
+NUM_KERNEL_FORMATS = 19  # weight formats of the kernel, which come before those of the projects
 
 
 def layer_of(file: str) -> str:
@@ -89,7 +91,7 @@ def imports_across(layer: str, others: tuple[str, ...]) -> Iterator[tuple[str, s
 
 def test_the_kernel_imports_only_the_kernel():
     # The registry names the modules that it imports to register classes.
-    outside = {*imports_across('kernel', ('shells', *FOLDERS, *OF_TASKS))}
+    outside = {*imports_across('kernel', ('shells', *FOLDERS, *TASK_LAYERS))}
     assert outside <= {
         ('registry.py', 'report/__init__.py'),
         ('registry.py', 'inference/sliced_loops.py'),
@@ -97,7 +99,7 @@ def test_the_kernel_imports_only_the_kernel():
 
 
 def test_a_shell_imports_neither_a_project_nor_a_task():
-    assert not [*imports_across('shells', (*FOLDERS, *OF_TASKS))]
+    assert not [*imports_across('shells', (*FOLDERS, *TASK_LAYERS))]
 
 
 @pytest.mark.parametrize('task', TASKS)
@@ -105,7 +107,7 @@ def test_a_task_imports_of_tasks_only_itself_and_those_it_extends(task):
     extended = tasks()[task].extends
     assert {*extended} <= {*TASKS} - {task}
     allowed = {f'tasks/{name}' for name in (task, *extended)}
-    assert not [*imports_across(f'tasks/{task}', (*FOLDERS, *({*OF_TASKS} - allowed)))]
+    assert not [*imports_across(f'tasks/{task}', (*FOLDERS, *({*TASK_LAYERS} - allowed)))]
 
 
 @pytest.mark.parametrize('task', TASKS)
@@ -126,7 +128,7 @@ def test_a_task_declaration_resolves_and_imports_only_task(task):
 def test_a_project_imports_of_projects_only_itself_and_its_family(project):
     family = declaration(project).family
     assert family in ('', *FOLDERS)
-    others = (*(name for name in FOLDERS if name not in (project, family)), *OF_TASKS)
+    others = (*(name for name in FOLDERS if name not in (project, family)), *TASK_LAYERS)
     init = f'projects/{project}/__init__.py'  # may name adapters for shells and tasks
     assert not {pair for pair in imports_across(project, ('shells', *others)) if pair[0] != init}
 
@@ -161,6 +163,7 @@ def test_declared_names_resolve_within_their_project(project):
                 assert getattr(registry, registry_name).get(name).__module__ == module
     for modules in declared_project.stand_ins.values():
         assert {layer_of(file_of(module)) for module in modules.values()} == {project}
+    # A reference 'module:name' names a function, or an object with a method `build`.
     for reference in (*declared_project.published.values(), *declared_project.models.values()):
         assert layer_of(file_of(reference)) == project
         assert callable(getattr(resolve_name(reference), 'build', resolve_name(reference)))
@@ -216,7 +219,7 @@ def test_formats_are_tried_in_this_order():
     assert [name for name in of_projects if name in expected] == present
 
 
-# Programs that run in a copy of the package without some folders, and print what still works.
+# Programs that run in a copy of the package without some folders, and print as JSON what works.
 WITHOUT_PROJECTS = """
 import json, sys, warnings
 warnings.simplefilter('ignore')
@@ -356,14 +359,14 @@ def test_everything_else_works_without_a_task(task, tmp_path):
     assert not {name.split('.')[2] for name in report['loaded']} & {*removed}
 
 
-@pytest.mark.parametrize('has_process', [pytest.param(True, marks=pytest.mark.nightly), False])
-def test_the_kernel_works_alone(tmp_path, monkeypatch, capsys, forget, has_process):
+@pytest.mark.parametrize('in_new_process', [pytest.param(True, marks=pytest.mark.nightly), False])
+def test_the_kernel_works_alone(tmp_path, monkeypatch, capsys, forget, in_new_process):
     """In a new process, and in this one, where torch and the frameworks are already imported."""
     folders = [f'projects/{folder}' for folder in FOLDERS]
     names = [
         name for folder in FOLDERS for name in declaration(folder).registered.get('MODELS', ())
     ]
-    if has_process:
+    if in_new_process:
         report = run_without(folders, names, tmp_path)
     else:
         copy_without(folders, tmp_path)

@@ -5,7 +5,7 @@ import os
 import pytest
 from rejection import rejects
 
-from vit_plugin.launchers import VARIABLES, read_environment
+from vit_plugin.launchers import VARIABLES, set_rank_variables
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_missing_variables_of_a_launcher_raise(monkeypatch, launcher, variables,
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with rejects(f'--launcher {launcher}: the environment has no {missing}, so'):
-        read_environment(launcher)
+        set_rank_variables(launcher)
 
 
 def test_variables_of_open_mpi_become_those_of_torch(monkeypatch):
@@ -32,7 +32,7 @@ def test_variables_of_open_mpi_become_those_of_torch(monkeypatch):
     for name, value in zip(VARIABLES['mpi'], '382', strict=True):  # rank, world size, local rank
         monkeypatch.setenv(name, value)
     monkeypatch.setenv('MASTER_ADDR', 'first')
-    read_environment('mpi', port=4711)
+    set_rank_variables('mpi', port=4711)
     assert [os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT')] == [
         '3',
         '8',
@@ -41,7 +41,7 @@ def test_variables_of_open_mpi_become_those_of_torch(monkeypatch):
     ]
     monkeypatch.delenv('MASTER_ADDR')
     with rejects('no MASTER_ADDR; set it to that of rank 0'):
-        read_environment('mpi')
+        set_rank_variables('mpi')
 
 
 def test_invalid_port_raises(monkeypatch):
@@ -50,4 +50,4 @@ def test_invalid_port_raises(monkeypatch):
     ).items():
         monkeypatch.setenv(name, value)
     with rejects("MASTER_PORT='abc' must be a number from 1 to 65535"):
-        read_environment('pytorch')
+        set_rank_variables('pytorch')

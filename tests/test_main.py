@@ -1,4 +1,4 @@
-"""The command ``vit-plugin``."""
+"""The command ``vit-plugin``: its help, and one sentence if a framework or library is missing."""
 
 import os
 import re
@@ -13,6 +13,7 @@ from vit_plugin import __version__
 from vit_plugin.commands import COMMANDS
 from vit_plugin.commands.moved import MOVED_COMMANDS
 
+# Scripts that run a command from a clone, as OpenMMLab's tools do.
 TOOLS = sorted(path.stem for path in Path('tools').glob('*.py') if path.stem != 'torchrun')
 
 DIGITS = 'vit_plugin::vit/vit-mini-p2_1xb16_digits.py'

@@ -40,7 +40,7 @@ def test_mmpretrain_itself_cannot_be_imported(empty_transformers):
 
 
 @pytest.mark.nightly
-def test_our_import_leaves_the_multimodal_models_out(empty_transformers):
+def test_the_plugin_leaves_the_multimodal_models_out(empty_transformers):
     done = run(
         'from vit_plugin.models import ViTClsHead\n'
         'from mmpretrain.registry import MODELS\n'
@@ -50,7 +50,7 @@ def test_our_import_leaves_the_multimodal_models_out(empty_transformers):
     assert done.stdout.splitlines()[-1:] == ['ask_install ImageClassifier'], done.stderr
 
 
-def imports_of_models(path: Path) -> list[list[str]]:
+def statements_before_imports(path: Path) -> list[list[str]]:
     """For each import of a framework's models in a file, the statements before it in its block."""
     statements_before = []
     for node in ast.walk(ast.parse(path.read_text())):
@@ -68,8 +68,8 @@ def imports_of_models(path: Path) -> list[list[str]]:
 
 
 def test_make_importable_precedes_every_import_of_framework_models():
-    """In a user's program, any module of ours may be the first to import a framework's models."""
-    files = {path: imports_of_models(path) for path in Path('vit_plugin').rglob('*.py')}
+    """In a user's program, any module may be the first to import a framework's models."""
+    files = {path: statements_before_imports(path) for path in Path('vit_plugin').rglob('*.py')}
     importing = {str(path) for path, imports in files.items() if imports}
     assert 'vit_plugin/projects/self_supervised/views.py' in importing
     lacking = {

@@ -8,7 +8,7 @@ from functools import cache, partial
 import pages
 import pytest
 import torch
-from mmpretrain.models.backbones import VisionTransformer as TheirViT
+from mmpretrain.models.backbones import VisionTransformer as MMPretrainViT
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 from tiny_models import TINY_SIZES
 
@@ -20,7 +20,7 @@ from vit_plugin.models.stems.stem import Stem
 from vit_plugin.weights import FORMATS
 
 SIZES = dict(TINY_SIZES, num_layers=1)
-NESTED = {
+NESTED = {  # arguments that are dicts, and the entries that they may have
     'encoder': OPTIONS,
     'numerics': NumericsCfg.__annotations__,
     'pos_embed': PosEmbedCfg.__annotations__,
@@ -28,8 +28,8 @@ NESTED = {
 }
 
 
-def is_our_argument(path: str) -> bool:
-    """Whether the backbone takes an argument, or ``argument.entry`` of one that is a dict."""
+def is_plugin_argument(path: str) -> bool:
+    """Whether this package's ViT takes an argument, or ``argument.entry`` of one that is a dict."""
     name, _, entry = path.partition('.')
     return name in inspect.signature(VisionTransformer).parameters and (
         not entry or entry in NESTED[name]
@@ -37,26 +37,29 @@ def is_our_argument(path: str) -> bool:
 
 
 def is_argument(model: type, name: str) -> bool:
+    """Whether a class takes an argument, or has a method in place of it."""
     return name in inspect.signature(model).parameters or callable(getattr(model, name, None))
 
 
 @cache
 def states() -> dict[str, set[str]]:
-    """The parameter names of a small model of each package, with every part in the table."""
+    """The parameter names of a small model of each package, with all that the table names."""
     with torch.device('meta'):
-        ours = VisionTransformer(
+        plugin = VisionTransformer(
             dict(SIZES, patch_size=16), 32, encoder=dict(pre_norm=True, layer_scale_init_value=1e-5)
         ).state_dict()
         plain = VisionTransformer(dict(SIZES, patch_size=16), 32).state_dict()
-        theirs = TheirViT(SIZES, 32, pre_norm=True, layer_scale_init_value=1e-5).state_dict()
+        mmpretrain = MMPretrainViT(
+            SIZES, 32, pre_norm=True, layer_scale_init_value=1e-5
+        ).state_dict()
         timm_model = TimmViT(
             32, embed_dim=32, depth=1, num_heads=2, pre_norm=True, init_values=1e-5
         ).state_dict()
     transformers_names = {name.removeprefix('vit.') for name in FORMATS['hf'].export(plain, 2)[0]}
     return {
-        'here': {*ours},
+        'here': {*plugin},
         'timm': {*timm_model},
-        'MMPretrain': {*theirs},
+        'MMPretrain': {*mmpretrain},
         'transformers': {*transformers_names, 'key', 'value'},
     }
 
@@ -66,9 +69,9 @@ def is_parameter(column: str, name: str) -> bool:
 
 
 CHECKS: dict[tuple[str, str], Callable[[str], bool]] = {
-    ('Arguments of the backbone', 'here'): is_our_argument,
+    ('Arguments of the backbone', 'here'): is_plugin_argument,
     ('Arguments of the backbone', 'timm'): partial(is_argument, TimmViT),
-    ('Arguments of the backbone', 'MMPretrain'): partial(is_argument, TheirViT),
+    ('Arguments of the backbone', 'MMPretrain'): partial(is_argument, MMPretrainViT),
     **{
         ('Parameters', column): partial(is_parameter, column)
         for column in ('here', 'timm', 'MMPretrain', 'transformers')

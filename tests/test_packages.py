@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BUILT = 'anyfolder', 'vit_plugin', 'configs', 'tools'
+BUILT = 'anyfolder', 'vit_plugin', 'configs', 'tools'  # folders that are in a wheel
 LEFT_OUT = shutil.ignore_patterns('__pycache__', 'build', '*.egg-info', '.mim')
 # Packages that must not be importable in the empty environment.
 FOREIGN = 'torch', 'mmengine', 'vit_plugin', 'matplotlib'
@@ -24,8 +24,8 @@ def run(*words: object, **options: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def built(source: Path, out: Path) -> Path:
-    """The wheel of a project, built with the setuptools that is installed."""
+def build_wheel(source: Path, out: Path) -> Path:
+    """Build the wheel of a project with the setuptools that is installed, and return its path."""
     run(sys.executable, '-m', 'build', '--wheel', '--no-isolation', '-o', out, source)
     [wheel] = out.glob('*.whl')
     return wheel
@@ -45,7 +45,7 @@ def source(tmp_path_factory) -> Path:
 @pytest.fixture(scope='module')
 def wheel(source, tmp_path_factory) -> Path:
     """The wheel of anyfolder."""
-    return built(source / 'anyfolder', tmp_path_factory.mktemp('wheel'))
+    return build_wheel(source / 'anyfolder', tmp_path_factory.mktemp('wheel'))
 
 
 @pytest.mark.nightly
@@ -74,7 +74,7 @@ def test_the_wheel_of_anyfolder_works_alone(tmp_path, wheel):
 @pytest.mark.nightly
 def test_the_wheel_of_vit_plugin_contains_anyfolder(tmp_path, source, wheel):
     vit_plugin_files = {
-        info.filename: info.CRC for info in ZipFile(built(source, tmp_path)).infolist()
+        info.filename: info.CRC for info in ZipFile(build_wheel(source, tmp_path)).infolist()
     }
     anyfolder_files = {info.filename: info.CRC for info in ZipFile(wheel).infolist()}
     code = {name: crc for name, crc in anyfolder_files.items() if name.startswith('anyfolder/')}

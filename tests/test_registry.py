@@ -1,4 +1,4 @@
-"""Our classes build by name from every framework's scope."""
+"""Classes of this package are built by name in every framework's scope."""
 
 import importlib
 import subprocess

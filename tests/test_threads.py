@@ -18,7 +18,7 @@ from vit_plugin.threads import (
     THREAD_TASKS,
     Watch,
     describe_threads,
-    libgomps,
+    loaded_libgomps,
     more_threads_than_cores,
     read_schedule,
     read_worker_seconds,
@@ -64,14 +64,14 @@ def test_both_runtimes_are_configured_before_torch(environment, watches):
 @pytest.mark.parametrize('name', sorted({*LIBGOMP_VARIABLES, *LIBOMP_VARIABLES}))
 def test_variables_of_the_user_take_precedence(name, environment, watches):
     environment.delitem(sys.modules, 'torch')
-    environment.setenv(name, 'theirs')
+    environment.setenv(name, 'by_user')
     share_cores()
     assert bool(watches) == (name not in LIBGOMP_VARIABLES)
-    assert os.environ[name] == 'theirs'
+    assert os.environ[name] == 'by_user'
     assert bool({*BRIEF_SPINNING} & {*os.environ}) == (
         name not in LIBOMP_VARIABLES or name in BRIEF_SPINNING
     )
-    assert f'{name}=theirs' in describe_threads(2)
+    assert f'{name}=by_user' in describe_threads(2)
 
 
 @on_linux
@@ -82,7 +82,7 @@ def test_threads_beyond_the_cores_start_and_end():
     before, cores = len(os.listdir(THREAD_TASKS)), len(os.sched_getaffinity(0))
     with more_threads_than_cores(1):
         # The thread that holds the teams, and a team of each libgomp.
-        assert len(os.listdir(THREAD_TASKS)) >= before + 1 + cores * len(libgomps())
+        assert len(os.listdir(THREAD_TASKS)) >= before + 1 + cores * len(loaded_libgomps())
     deadline = time.monotonic() + 10
     while len(os.listdir(THREAD_TASKS)) > before:
         assert time.monotonic() < deadline

@@ -14,7 +14,7 @@ FOLDERS = ('vit_plugin', 'anyfolder', 'benchmarks', 'tests', 'configs', 'tools')
 OPENINGS = ('Of', 'Which', 'Whose', 'Where', 'As', 'What', 'That is', 'That of', 'Those')
 # A docstring that begins with one of these does not name what the function returns or the class is.
 DOC_OPENINGS = ('Of', 'That of', 'Those of', 'The same of', 'What is', 'What was', 'By')
-# Public names that several modules of the package may define, and what each stands for.
+# Public names that several modules of the package may define -> what each stands for.
 SHARED_NAMES = {
     'PROJECT': 'the declaration of each project',
     'add_arguments': 'the flags of each command',

@@ -21,7 +21,8 @@ def test_every_registered_class_is_tried():
         }.items()
         if cls.__module__.startswith('vit_plugin.') and isinstance(cls, type)
     }
-    # Its arguments are a whole config, whose values tests/support/bad_calls.py spoils.
+    # Classes that are tested elsewhere. The arguments of the runner are a whole config, whose
+    # values tests/support/bad_calls.py spoils.
     names -= {'Runner'}
     # These need files, and a run: tests/data, tests/from_folder.
     names -= {'DepthMaps', 'HuggingFaceImages', 'TiledCocoDataset', 'VolumeSlices'}

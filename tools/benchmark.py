@@ -1,4 +1,4 @@
-"""``vit-plugin benchmark`` as a script, as in OpenMMLab's repositories."""
+"""``python benchmarks speed``, formerly ``vit-plugin benchmark``, as a script in ``tools/``."""
 
 from vit_plugin.__main__ import script
 

@@ -1,4 +1,4 @@
-"""``vit-plugin sweep`` as a script, as in OpenMMLab's repositories."""
+"""``python benchmarks sweep``, formerly ``vit-plugin sweep``, as a script in ``tools/``."""
 
 from vit_plugin.__main__ import script
 

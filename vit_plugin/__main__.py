@@ -25,8 +25,10 @@ def usage() -> str:
     folder = Path(__file__).with_name('commands')
     lines = []
     for name in COMMANDS:
+        # Parsed, since importing every command would take seconds.
         docstring = ast.get_docstring(ast.parse((folder / f'{name}.py').read_text())) or ''
-        lines.append(f'  {name:<11} {docstring.partition(chr(10))[0]}')
+        summary = docstring.partition('\n')[0]
+        lines.append(f'  {name:<11} {summary}')
     return '\n'.join(
         [
             'usage: vit-plugin COMMAND [arguments]',
@@ -56,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name in ('-h', '--help'):
         print(usage())
         return 0
-    former = moved_command(name, arguments)
+    former = moved_command(name, arguments)  # a command of an earlier version, or None
     if not former and name not in COMMANDS:
         remedy = suggestion(name, COMMANDS)
         print(f'Error: vit-plugin has no command {name!r}; {remedy}', file=sys.stderr)

@@ -1,8 +1,8 @@
-"""The table of variants, and the parser of their names.
+"""The sizes of Vision Transformers by name (``arch``), and the parser of these names.
 
 ``parse_arch('B/16')`` is a ViT-Base on 16 x 16 patches. ``parse_arch('R50+B/16')`` is the same
-transformer on the feature map of a ResNet-50. A new variant needs one row here and its parameter
-count in the tests.
+transformer on the feature map of a ResNet-50: its CNN is the stem, which makes the tokens. A new
+variant needs one row here and its parameter count in the tests.
 """
 
 from collections.abc import Mapping
@@ -87,7 +87,8 @@ class ArchCfg(TypedDict, total=False):
     resnet: dict[str, Any] | None
 
 
-# Arguments of the backbone that a variant may set, and their defaults.
+# Arguments of the backbone that a variant may set, and their defaults. `numerics` are the norms,
+# activations and their eps; 'authors' are those of arXiv:2010.11929.
 BACKBONE_DEFAULTS = dict(
     img_size=224,
     pos_embed='learned',
@@ -145,9 +146,10 @@ class Arch:
 
 
 def apply_change(value: Any, change: Any) -> Any:
-    """Apply a change to a value.
+    """Apply a change to a value, and return the result.
 
-    Dicts merge unless the change has a ``base`` or a different ``type``.
+    Two dicts are merged, recursively, unless the change has a ``base`` or a different ``type``.
+    Anything else is replaced by the change.
     """
     if (
         not isinstance(value, Mapping)
@@ -252,8 +254,8 @@ def _unknown_name(name: str) -> str:
         return f"Unknown arch {name!r}; a timm model is written arch='timm://{name}'."
     if '://' in name:
         return (
-            f'Unknown arch {name!r}; of addresses only timm://<model> names a model, and weights '
-            "from elsewhere belong into init_cfg=dict(type='Pretrained', checkpoint=...)."
+            f'Unknown arch {name!r}; the only address of an arch is timm://<model>. Weights from '
+            "elsewhere belong in init_cfg=dict(type='Pretrained', checkpoint=...)."
         )
     near = closest(name, (*VARIANTS, *declared_rows('archs')), max_names=3, cutoff=0.3)
     stems = ', '.join(f'{stem} (/{", /".join(map(str, rows))})' for stem, rows in STEMS.items())

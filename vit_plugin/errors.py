@@ -1,4 +1,7 @@
-"""Errors for wrong input and for missing packages."""
+"""Errors for wrong input and for missing packages, each with a remedy in its message.
+
+The classes come from ``anyfolder``, so that an error of either package can be caught as one class.
+"""
 
 import re
 import sys
@@ -27,7 +30,8 @@ __all__ = [
     'rejecting',
 ]
 
-_CLONE = '-c tests/constraints.txt -e'  # installs the versions that were tested together
+# Arguments of pip in a clone: the versions that were tested together.
+_CLONE = '-c tests/constraints.txt -e'
 _FRAMEWORK = f"{_CLONE} '.[onedl]' (the maintained forks) or '.[openmmlab]' (upstream)"
 if sys.version_info >= (3, 14):
     _FRAMEWORK = (
@@ -103,8 +107,7 @@ def needed_by(feature: str) -> Iterator[None]:
                 f'{library[1]}, which this system does not have; {remedy}.',
                 name=module,
             ) from error
-        # MMPretrain, for example, rejects some versions of mmcv. A detector does not need
-        # MMPretrain.
+        # For example, MMPretrain raises an AssertionError for some versions of mmcv.
         raise MissingExtraError(
             f'{feature} cannot be imported, since a package that it needs raises '
             f'{type(error).__name__}: {str(error).rstrip(".")}; install versions that fit '

@@ -1,4 +1,4 @@
-"""Make the frameworks importable as installed, and without what few runs need.
+"""Make the OpenMMLab frameworks importable as installed, and import less of them.
 
 mmcv may be installed without its compiled ops, and transformers in a version that breaks
 MMPretrain's multimodal models. Neither matters to other models, but both break their imports.
@@ -65,8 +65,8 @@ def register_optimizer(wrapper: Any) -> None:
 def hide_packages(*packages: str) -> Iterator[None]:
     """Within this context, packages that were not imported yet seem not to be installed."""
     absent = [name for name in packages if name not in sys.modules]
-    nothing: dict = dict.fromkeys(absent)  # Python raises ImportError for a module that is None
-    sys.modules.update(nothing)
+    hidden: dict = dict.fromkeys(absent)  # Python raises ImportError for a module that is None
+    sys.modules.update(hidden)
     try:
         yield
     finally:

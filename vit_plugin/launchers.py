@@ -1,4 +1,4 @@
-"""The environment in which a launcher starts each process of a run."""
+"""Check and translate the environment variables that a launcher sets for each process of a run."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 from .errors import ConfigError
 
 DEFAULT_PORT = '29500'  # torch's default
-# The variables that hold the rank, the number of processes and the rank on this machine.
+# The variables of each launcher: rank, number of processes, rank on this machine.
 VARIABLES = {
     'pytorch': ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
     'slurm': ('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID'),
@@ -25,8 +25,10 @@ def check_launcher(launcher: str) -> None:
             )
 
 
-def read_environment(launcher: str, port: int | str | None = None) -> None:
-    """Map the Slurm or Open MPI variables to torch's ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` etc.
+def set_rank_variables(launcher: str, port: int | str | None = None) -> None:
+    """Set the variables that torch reads from those of the launcher.
+
+    They are ``RANK``, ``WORLD_SIZE``, ``LOCAL_RANK``, ``MASTER_ADDR`` and ``MASTER_PORT``.
 
     Args:
         launcher: pytorch, slurm or mpi.
@@ -44,6 +46,7 @@ def read_environment(launcher: str, port: int | str | None = None) -> None:
             f'MASTER_PORT={os.environ["MASTER_PORT"]!r} must be a number from 1 to 65535.'
         )
     if launcher == 'slurm' and 'MASTER_ADDR' not in os.environ:
+        # Rank 0 runs on the first node of the job.
         os.environ['MASTER_ADDR'] = subprocess.run(
             ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']],
             check=True,

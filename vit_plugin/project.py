@@ -22,7 +22,8 @@ class Project:
     Attributes:
         family: the folder that the project shares with others, and may import. Tests compare it
             with the imports.
-        registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
+        registered: for each registry of :mod:`vit_plugin.registry`, such as ``'MODELS'``, the name
+            of each class -> its module.
         unavailable: names of models that people may look for -> a sentence why there is none.
         archs: variants of the encoder: name -> the ``'module:name'`` of an
             :class:`~vit_plugin.arch.Arch`.
@@ -35,10 +36,11 @@ class Project:
             weights.
         models: the ``'module:name'`` of a :class:`~vit_plugin.config.task_model.TaskModel`, by its
             task and its name in ``--model``.
-        precedence: if formats of two projects explain a checkpoint equally well, the project with
-            the larger number wins.
-        names: patterns of our parameter names outside the encoder -> a text that a key of the
-            checkpoint must contain, or ''.
+        precedence: projects with larger numbers come first. If the formats of two projects explain
+            a checkpoint equally well, the first wins.
+        names: patterns of our parameter names outside the encoder -> the
+            :attr:`~vit_plugin.weights.rules.Rule.when` of their rule: a text that some key of a
+            checkpoint must contain for the pattern to be read, or ''.
         hints: patterns of parameters -> a description of the arguments that create them.
         continuations: methods of ``pretrain --method`` that continue a model -> the file in
             ``configs/_base_/selfsup`` with neck, head and losses.

@@ -1,4 +1,4 @@
-"""Child registries of MMEngine's roots, scope ``vit_plugin``.
+"""The registries of this package: children of MMEngine's root registries, scope ``vit_plugin``.
 
 For a name such as ``type='vit_plugin.VisionTransformer'``, MMEngine imports this file, and the
 registry imports its ``locations``. This works in MMPretrain, MMDetection and MMSegmentation,
@@ -17,7 +17,7 @@ from typing import Any
 from vit_plugin.errors import EXTRAS, ConfigError, MissingExtraError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.project import declared_rows, projects
-from vit_plugin.suggestions import guess, suggestion, unscoped
+from vit_plugin.suggestions import did_you_mean, suggestion, unscoped
 from vit_plugin.task import task_declarations
 
 with needed_by('vit_plugin'):
@@ -68,7 +68,7 @@ class Registry(root.Registry):
                 self.register_module(name, module=getattr(module, name))
         try:
             registered = super().get(key)
-        except RuntimeError:  # raised by some versions of MMEngine
+        except RuntimeError:  # some versions of MMEngine raise it for an unknown name
             registered = None
         if registered is not None:
             return registered
@@ -81,7 +81,7 @@ class Registry(root.Registry):
             raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
         raise MissingExtraError(
             f'type={key!r} needs {CLASSIFIER_SCOPE}, which is not installed: pip install '
-            f'{EXTRAS[CLASSIFIER_SCOPE]}{guess(name, names) or "."}'
+            f'{EXTRAS[CLASSIFIER_SCOPE]}{did_you_mean(name, names) or "."}'
         )
 
 
@@ -99,6 +99,7 @@ def lazy_getattr(package: str, *registries: Registry) -> Callable[[str], type]:
 
 
 def _child(parent: root.Registry, *locations: str) -> Registry:
+    """A child of a root registry. The modules in ``locations`` register its classes."""
     return Registry(parent.name, parent=parent, scope=SCOPE, locations=[*locations])
 
 
@@ -122,13 +123,13 @@ LOOPS.register_lazily(
 def stand_in(scope: str) -> None:
     """Fill a scope with the classes that projects declare in place of MMPretrain's.
 
-    MMEngine looks for the module ``scope.registry``, and would warn at every component that it
-    builds. It also warns about a registry without locations.
+    Without it, MMEngine would warn at every component that it builds, since there is no module
+    ``scope.registry``. It also warns about a registry without locations, so this module is one.
     """
-    for kind, parent in vars(root).items():
+    for name, parent in vars(root).items():
         if isinstance(parent, root.Registry):
             child = Registry(parent.name, parent=parent, scope=scope, locations=[__name__])
-            child.register_lazily(declared_rows('stand_ins').get(kind, {}))
+            child.register_lazily(declared_rows('stand_ins').get(name, {}))
     sys.modules[f'{scope}.registry'] = sys.modules[__name__]
 
 

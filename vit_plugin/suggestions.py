@@ -56,8 +56,8 @@ def suggestion(
     )
 
 
-def guess(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence with the nearest name, or '' if none is near."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence: '; did you mean x?' with the nearest name, or '' if none is near."""
     near = closest(name, known)
     return f'; did you mean {near[0]}?' if near else ''
 
@@ -72,7 +72,7 @@ def check_choice(flag: str, given: str | None, choices: Iterable[str]) -> None:
     """Raise a ``ConfigError`` if the value of a flag is not one of its choices."""
     choices = list(choices)
     if given and given not in choices:
-        end = guess(given, choices) or '.'
+        end = did_you_mean(given, choices) or '.'
         raise ConfigError(f'{flag} {given!r} is not one of {", ".join(choices)}{end}')
 
 

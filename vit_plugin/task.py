@@ -44,7 +44,7 @@ class Task:
         flags: the fields of a :class:`~vit_plugin.from_folder.request.Request` that this task
             supports, but not every task.
         options: flags that no other task has, by their names in ``Request.options``.
-        extends: the tasks whose folders this one imports. Tests compare them with the imports.
+        extends: the tasks whose folders this one imports. A test compares them with the imports.
         outcomes: the :class:`~vit_plugin.report.outcomes.Outcomes` of a validation.
         labels: the :class:`~vit_plugin.report.pictures.data_labels.DataLabels` of a data set.
         prediction: the :class:`~vit_plugin.inference.predictions.Prediction` of an image, which is
@@ -54,7 +54,7 @@ class Task:
         heads: attributes of a model -> the class name that only models of this task have there.
         deployed: export adapters, by the attribute of the model and, if needed, the name of its
             class.
-        hub: the name of the task on Hugging Face's hub.
+        hub: the name of the task on Hugging Face's hub, such as ``'object-detection'``.
         written: the :class:`~vit_plugin.deploy.hub.written_task.WrittenTask`: how models are
             written for other libraries, if these have such models.
         ability: completes the sentence "This model ...".

@@ -31,16 +31,16 @@ PROCESSES = Path('/proc')
 THREAD_TASKS = PROCESSES / 'self/task'
 PERIOD = 0.5  # seconds between two measurements
 # The machine counts as busy if the process waits for more cores than the first number, plus the
-# second one for each thread. Measured were 0.01 to 0.05 cores on two idle cores, and 0.6 to 0.8
-# next to a busy loop.
+# second one for each thread. On two cores, 0.01 to 0.05 were measured on an idle machine, and 0.6
+# to 0.8 next to a busy loop.
 BUSY_CORES, BUSY_CORES_PER_THREAD = 0.1, 0.02
 
 
 def share_cores() -> None:
     """Let torch's threads yield their cores quickly if other programs need them.
 
-    Results do not change. The environment takes precedence. After torch has been imported, this
-    does nothing, since its runtime has already read the environment.
+    Results do not change. Variables that the user has set take precedence. After torch has been
+    imported, this does nothing, since its runtime has already read the environment.
     """
     if 'torch' in sys.modules:
         return
@@ -132,13 +132,13 @@ def more_threads_than_cores(threads: int) -> Iterator[None]:
     nothing = ctypes.CDLL(None).free  # freeing NULL does nothing
     started, ended = threading.Event(), threading.Event()
 
-    def hold() -> None:
-        for path in libgomps():
+    def hold_team() -> None:
+        for path in loaded_libgomps():
             ctypes.CDLL(path).GOMP_parallel(nothing, None, team, 0)
         started.set()
         ended.wait()  # keeps the team of this thread alive
 
-    threading.Thread(target=hold, daemon=True).start()
+    threading.Thread(target=hold_team, daemon=True).start()
     started.wait()
     try:
         yield
@@ -146,7 +146,7 @@ def more_threads_than_cores(threads: int) -> Iterator[None]:
         ended.set()
 
 
-def libgomps() -> set[str]:
+def loaded_libgomps() -> set[str]:
     """Paths of every libgomp that this process has loaded. Some packages bundle their own."""
     lines = Path('/proc/self/maps').read_text().splitlines()
     return {line.split(maxsplit=5)[-1] for line in lines if 'libgomp' in line}

@@ -1,4 +1,4 @@
-"""Propose the keys of a layout for files with a box in each line."""
+"""Propose the keys of a layout for files with a box in each line, for :mod:`.answers`."""
 
 import re
 from pathlib import Path
@@ -20,11 +20,13 @@ WIDTH_TITLE = re.compile(r'(^|[ _-])w(idth)?$', re.IGNORECASE)
 SIDE_FOR_EDGE = dict(right='width', bottom='height')
 MAX_FILES = 50  # files whose lines are read
 
-Keys = dict[str, Any]
+Keys = dict[str, Any]  # the values of some keys of a layout; files are paths, not yet patterns
 
 
 def lines_with_boxes(tree: Tree) -> Keys:
-    """The keys ``labels``, ``columns``, ``units`` for files of lines, one per image or for all.
+    """The keys ``labels``, ``columns`` and maybe ``units`` for files with a box in each line.
+
+    The lines are in one file per image, or in a table that names the image of each row.
 
     Raises:
         ValueError: if no file seems to have boxes.

@@ -30,14 +30,16 @@ from .layout_labels import key_of_format
 from .layout_text import as_lines
 from .patterns_of_files import paired_patterns, patterns_of
 
+# The format of each task's folders, unless the error states another; boxes have several formats.
 FORMAT_OF = dict(classification='folders', segmentation='masks', depth='depth', panoptic='panoptic')
+# The order of the proposed lines.
 ORDER = ['format', 'task', 'images', 'labels', 'columns', 'splits', 'classes', 'units']
 assert {*ORDER} <= KEYS.keys()
 MAX_LINES_LENGTH = 3000  # characters of the lines that are appended to a message
 MAX_MASKS = 50  # masks whose values are read
 CLASS_NUMBERS_BELOW = 100  # mask values below this are numbers of classes rather than grays
 
-Content = dict[str, Any]
+Content = dict[str, Any]  # the values of a layout's keys; files are paths until the end
 
 
 @contextmanager
@@ -49,7 +51,8 @@ def answering(folder: str | Path, task: str) -> Iterator[None]:
         task: the task to read the folder for.
 
     Raises:
-        InputError: in place of the ``UnclearError``.
+        InputError: in place of the ``UnclearError``. The latter is raised unchanged if the folder
+            has a layout file, or if no short layout resolves it.
     """
     try:
         yield
@@ -68,7 +71,8 @@ def complete_layout(answer: Mapping[str, Any], folder: Path, task: str) -> Conte
     """Complete the layout of a folder from some of its keys; None if that is impossible.
 
     Args:
-        answer: keys and values as in YAML, with files as paths.
+        answer: keys and values as in YAML, with files as paths. The key ``pairs``, which is not one
+            of a layout, has pairs of images and label files.
         folder, task: see :func:`answering`.
     """
     tree = Tree(folder)
@@ -89,7 +93,7 @@ def complete_layout(answer: Mapping[str, Any], folder: Path, task: str) -> Conte
         content.setdefault('images', _image_patterns(content, tree, folder))
         layout = layout_of(content, FILE)
     except (InputError, ValueError):
-        return None  # the folder is ambiguous in more ways
+        return None  # the folder is ambiguous in further ways, or no pattern describes its files
     if task in layout.tasks[1:]:  # the first task is the default of a layout
         content['task'] = task
     return {key: content[key] for key in ORDER if key in content}

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from anyfolder.errors import InputError
 from anyfolder.readers.records import Instance
 
-# The words of ``units``. WORDS has the kind of each; only one word of a kind may be stated. The
-# values of FORMS are keys of BOX_FORMS.
+# The key of BOX_FORMS (in anyfolder.readers.geometry) for each word for the form of boxes.
 FORMS = {'size': 'xywh', 'corners': 'xyxy', 'center': 'center'}
+# The property that each word of the key `units` states. One word for a property may be given.
 WORDS = dict.fromkeys(FORMS, 'form') | {'pixels': 'scale', 'relative': 'scale', 'from 1': 'origin'}
 # The columns with the four numbers of each form. The first form is taken that has all of them.
 COLUMNS_OF_FORM = {
@@ -23,7 +23,8 @@ class BoxUnits(NamedTuple):
 
     Attributes:
         form: a key of BOX_FORMS; empty if not stated.
-        relative: whether they are fractions of the width and height; None if not stated.
+        relative: whether boxes are in fractions of the image's width and height; None if not
+            stated.
         from_1: whether pixels are counted from 1 rather than from 0.
     """
 
@@ -35,19 +36,23 @@ class BoxUnits(NamedTuple):
     def of(cls, words: Sequence[str], where: str) -> 'BoxUnits':
         """The units that some of :data:`WORDS` stand for.
 
+        Args:
+            words: keys of :data:`WORDS`.
+            where: the position of the words, for messages.
+
         Raises:
             InputError: if two of them contradict each other.
         """
-        kinds = [WORDS[word] for word in words]
-        twice = [word for word in words if kinds.count(WORDS[word]) > 1]
+        properties = [WORDS[word] for word in words]
+        twice = [word for word in words if properties.count(WORDS[word]) > 1]
         if twice:
             raise InputError(f'{where}: {" and ".join(twice)} contradict each other; keep one.')
         form = next((FORMS[word] for word in words if word in FORMS), '')
-        relative = 'relative' in words if 'scale' in kinds else None
+        relative = 'relative' in words if 'scale' in properties else None
         return cls(form, relative, 'from 1' in words)
 
     def apply(self, instance: Instance) -> Instance:
-        """Replace the units of an object by the stated ones."""
+        """Replace the units of an object by the stated ones, and return the object."""
         instance.form = self.form or instance.form
         if self.relative is not None:
             instance.relative = self.relative
@@ -55,7 +60,12 @@ class BoxUnits(NamedTuple):
         return instance
 
     def of_columns(self, values: Mapping[str, float], origin: str) -> Instance:
-        """An object with a box whose numbers are given by column, such as left and right."""
+        """An object, without a class, whose box is given by columns such as left and right.
+
+        Args:
+            values: the number in each column; at least the columns of one form.
+            origin: the position of the object, for messages.
+        """
         form, names = next(
             (form, names) for form, names in COLUMNS_OF_FORM.items() if values.keys() >= {*names}
         )

@@ -1,4 +1,8 @@
-"""The codes of classes: numbers, names, ranges of numbers, or colors."""
+"""The codes of classes, which the key ``classes`` of a layout maps to class names.
+
+A code is what stands for a class in the labels: a number, a name, a color, or one of a range of
+numbers.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,32 +14,39 @@ from anyfolder.readers.mask_names import FIRST_COLOR
 
 from .nearest import did_you_mean
 
-OTHERS = '*'  # a code for all other codes, or a name by which each code is a class
+# This code stands for all codes that are not listed. If it is also their name, each of them is the
+# name of its own class.
+OTHERS = '*'
 RANGE = re.compile(r'(\d+)-(\d+)')
 HEX, RGB = re.compile(r'#([0-9a-fA-F]{6})'), re.compile(r'(\d+)[ ,]+(\d+)[ ,]+(\d+)')
 
 
 def color_of(code: str) -> int | None:
-    """The mask value of a color such as ``#ff0000`` or ``255 0 0``; None for other text."""
+    """The mask value of a color such as ``#ff0000`` or ``255 0 0``; None for other text.
+
+    Colors of masks are numbers from :data:`FIRST_COLOR` on, and a gray is its own value.
+    """
     if found := HEX.fullmatch(code):
         red, green, blue = bytes.fromhex(found[1])
     elif (found := RGB.fullmatch(code)) and max(map(int, found.groups())) < 256:
         red, green, blue = map(int, found.groups())
     else:
         return None
-    # In masks, a gray is its own value.
     return red if red == green == blue else FIRST_COLOR + (red << 16) + (green << 8) + blue
 
 
 @dataclass
 class ClassCodes:
-    """The class name of each code. None: ignored objects, or pixels and images without a class.
+    """The class name of each code.
+
+    The name None means that the objects of a code are ignored, and that its pixels and images have
+    no class.
 
     Attributes:
         names: the name of each code.
         ranges: the name of each range of numbers.
-        others: the name of all other codes. :data:`OTHERS`: each is the name of a class. Empty:
-            other codes are an error.
+        others: the name of all other codes. :data:`OTHERS`: each code is the name of its class.
+            Empty: other codes are an error.
         file: the file that defines them, for messages.
     """
 
@@ -46,7 +57,7 @@ class ClassCodes:
 
     @classmethod
     def of_names(cls, names: Sequence[str], file: str) -> 'ClassCodes':
-        """The codes of a list of names: each name, or its number from 0 on."""
+        """The codes of a list of names. A class can be stated by name or by its number from 0."""
         numbered = {str(number): class_name(name) for number, name in enumerate(names)}
         codes: dict[str, str | None] = {
             **numbered,
@@ -56,7 +67,7 @@ class ClassCodes:
 
     @classmethod
     def of_codes(cls, names: Mapping[str, str | None], file: str) -> 'ClassCodes':
-        """The codes of a mapping to names."""
+        """The codes of a mapping, such as ``{'0': 'car', '1-5': 'tree', '*': None}``."""
         codes = cls(others='', file=file)
         for code, name in names.items():
             name = name if name in (None, OTHERS) else class_name(name)
@@ -68,7 +79,7 @@ class ClassCodes:
                 codes.names[code] = name
         return codes
 
-    def updated(self, other: 'ClassCodes | None') -> 'ClassCodes':
+    def merged_with(self, other: 'ClassCodes | None') -> 'ClassCodes':
         """Merge with other codes, which take precedence."""
         if other is None:
             return self
@@ -87,14 +98,14 @@ class ClassCodes:
         return any(color_of(code) is not None for code in self.names)
 
     def name_of(self, code: str) -> str | None:
-        """The name that a code stands for.
+        """The name that a code stands for; None if its objects are ignored.
 
         Raises:
             KeyError: for a code without a name.
         """
         if code in self.names:
             return self.names[code]
-        number = re.sub(r'\.0+$', '', code)
+        number = re.sub(r'\.0+$', '', code)  # pandas writes 14 as 14.0
         if number.isdecimal():
             if (short := str(int(number))) in self.names:  # 00014 is 14
                 return self.names[short]
@@ -106,7 +117,7 @@ class ClassCodes:
         return class_name(code) if self.others == OTHERS else self.others
 
     def remedy(self, code: str) -> str:
-        """The remedy for a code without a name."""
+        """The remedy for a code without a name, as the end of a message."""
         return f'name it in classes, or all others by {OTHERS!r}{did_you_mean(code, self.names)}'
 
     def of_values(self, values: Iterable[int]) -> dict[int, str | None]:
@@ -133,5 +144,5 @@ class ClassCodes:
 
 
 def code_of(value: int) -> str:
-    """The code of a mask value, a number or a color."""
+    """The code of a mask value: a number, or a color such as ``#ff0000``."""
     return str(value) if value < FIRST_COLOR else f'#{value - FIRST_COLOR:06x}'

@@ -11,7 +11,7 @@ COLORS = ('red', 'green', 'blue')
 MEANINGS = {
     'image': 'the name of an image, with folders and suffix or without',
     'class': 'its class, or that of an object',
-    # In a table with a header, it may also be the titles of several columns.
+    # In a layout for a table with a header, the value may be a list of titles, one for each class.
     'classes': 'several classes in one value, or a column of 0 and 1 for each class',
     'flags': '0 or 1 for each class in the order of classes: the rest of a line, or one value',
     'split': 'its split',
@@ -30,7 +30,7 @@ MEANINGS = {
     'color': 'the color of a class in masks, in a table of classes',
     **dict.fromkeys(COLORS, 'a component of the color of a class, in a table of classes'),
 }
-# The sets of columns that define a box or a polygon. If a table has several, the first is used.
+# The sets of columns that define a box or a polygon. If a table has several sets, the first counts.
 SHAPES = (
     ('left', 'top', 'right', 'bottom'),
     ('left', 'top', 'width', 'height'),
@@ -39,10 +39,10 @@ SHAPES = (
     ('points',),
     CORNERS,
 )
-OF_SHAPES = set[str]().union(*SHAPES)
+SHAPE_COLUMNS = set[str]().union(*SHAPES)
 TAKE_REST = ('points', 'flags')  # columns that take all further values of a line
 # Columns of a single number each.
-NUMBERS = {*OF_SHAPES, 'image_width', 'image_height', *COLORS} - {'box', 'points'}
+NUMBER_COLUMNS = {*SHAPE_COLUMNS, 'image_width', 'image_height', *COLORS} - {'box', 'points'}
 
 
 @dataclass(frozen=True)

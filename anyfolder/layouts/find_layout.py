@@ -1,4 +1,4 @@
-"""Read a folder that has a layout."""
+"""Read a folder that has a layout: find the layout, and choose the one for the task."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +9,12 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.wording import option
 
-from .known_layouts import PlacedLayouts, layouts_of_folder
+from .known_layouts import FolderLayouts, layouts_of_folder
 from .layout import Layout
 from .layout_files import matching
 from .read_layout import read_by_layout
 
-LABELS = {  # the labels of an image, by task
+LABELS = {  # the kind of labels by task, for messages
     'classification': 'classes of images',
     'detection': 'boxes',
     'instance': 'outlines of objects',
@@ -45,62 +45,63 @@ def read_laid_out(
         depth_scale: meters per unit in depth maps, overriding the layout.
 
     Returns:
-        The listing of the folder, and the range of depth maps; None without a layout.
+        The listing of the folder, and the range of depth maps (None for other tasks). None instead
+        of both if there is no layout, so the folder must be read by its own structure.
 
     Raises:
         InputError: if the layout is invalid, has no labels for this task, or does not fit the
             folder.
     """
-    placed = _find_layouts(folder, layout)
-    if placed is None:
+    found = _find_layouts(folder, layout)
+    if found is None:
         return None
-    chosen = _choose_layout(placed, tree, task)
+    chosen = _choose_layout(found, tree, task)
     if depth_scale:
         chosen = replace(chosen, meters=depth_scale)
-    return read_by_layout(chosen, placed.folder, tree, task, skip_invalid, check_all)
+    return read_by_layout(chosen, found.folder, tree, task, skip_invalid, check_all)
 
 
 def task_by_layout(tree: Tree, folder: str | Path, layout: str | Path | None = None) -> str | None:
-    """The first task of a folder's layout, or of its first layout whose labels exist.
+    """The first task of a folder's layout; if it has several, of the first whose labels exist.
 
-    None without a layout.
+    None if the folder has no layout.
 
     Raises:
         InputError: if the layout is invalid.
     """
-    placed = _find_layouts(folder, layout)
-    if placed is None:
+    found = _find_layouts(folder, layout)
+    if found is None:
         return None
     files = [*tree.others, *tree.images]
     with_labels = (
-        layout for layout in placed.layouts if any(matching(placed.folder, files, layout.labels))
+        layout for layout in found.layouts if any(matching(found.folder, files, layout.labels))
     )
-    chosen = next(with_labels, placed.layouts[0])
+    chosen = next(with_labels, found.layouts[0])
     return next(iter(chosen.task or chosen.tasks), None)
 
 
-def _find_layouts(folder: str | Path, layout: str | Path | None) -> PlacedLayouts | None:
+def _find_layouts(folder: str | Path, layout: str | Path | None) -> FolderLayouts | None:
     """The layouts of a folder, see :func:`read_laid_out`."""
     if layout and not Path(layout).is_file():
         raise InputError(f'there is no file {str(layout)!r}.', option='layout')
     return layouts_of_folder(Path(folder), Path(layout) if layout else None)
 
 
-def _choose_layout(placed: PlacedLayouts, tree: Tree, task: str) -> Layout:
+def _choose_layout(found: FolderLayouts, tree: Tree, task: str) -> Layout:
     """The layout for a task; if there are several, the first whose labels exist."""
-    candidates = [layout for layout in placed.layouts if task in (layout.task or layout.tasks)]
+    candidates = [layout for layout in found.layouts if task in (layout.task or layout.tasks)]
     if not candidates:
         possible = dict.fromkeys(
-            name for layout in placed.layouts for name in layout.task or layout.tasks
+            name for layout in found.layouts for name in layout.task or layout.tasks
         )
         labels = ' and '.join(LABELS[name] for name in possible)
         remedy = ' or '.join(option('task', name) for name in possible)
         raise InputError(
-            f'{str(placed.folder)!r} is {placed.layouts[0].title}, whose labels are {labels}, not '
+            f'{str(found.folder)!r} is {found.layouts[0].title}, whose labels are {labels}, not '
             f'for {option("task", task)}; give {remedy}.'
         )
     files = [*tree.others, *tree.images]
     for layout in candidates[:-1]:
-        if next(matching(placed.folder, files, layout.labels), None):
+        if next(matching(found.folder, files, layout.labels), None):
             return layout
     return candidates[-1]

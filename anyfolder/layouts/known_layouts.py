@@ -1,4 +1,7 @@
-"""Layouts of public data sets that come with the library, recognized by files in a folder."""
+"""Find the layouts of a folder: its own, or one of the public data sets in ``known``.
+
+A known layout is recognized by the key ``when``: files that the unpacked data set has.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,15 +20,16 @@ from .layout_yaml import read_layout_yaml
 KNOWN_FOLDER = Path(__file__).with_name('known')
 MAX_SUBFOLDERS = 30  # if the innermost folder has more subfolders, none of them is tried
 MAX_NAMES = 1000  # maximum number of names in a subfolder that are compared with a wildcard
-OR = '|'  # between alternative paths, one of which must exist
+OR = '|'  # between alternative paths in ``when``, one of which must exist
 
 
-class PlacedLayouts(NamedTuple):
+class FolderLayouts(NamedTuple):
     """The layouts of a folder.
 
     Attributes:
-        folder: where their patterns begin.
-        layouts: those of all tasks; of several for one task, the first whose labels exist is used.
+        folder: the folder that their patterns are relative to.
+        layouts: the layouts for all tasks. If several are for one task, the first whose labels
+            exist is used.
     """
 
     folder: Path
@@ -39,22 +43,25 @@ def known_layouts() -> dict[Path, tuple[str, ...]]:
     return {file: texts(read_layout_yaml(file)[0]['when'], str(file)) for file in files}
 
 
-def layouts_of_folder(folder: Path, given: Path | None = None) -> PlacedLayouts | None:
+def layouts_of_folder(folder: Path, given: Path | None = None) -> FolderLayouts | None:
     """The layouts of a folder: those given, those in it, or known ones.
 
     Args:
         folder: the folder of the data.
-        given: a layout file. Its patterns begin at the folder.
+        given: a layout file, whose patterns are relative to the folder.
+
+    Returns:
+        The layouts; None if the folder has none.
 
     Raises:
         InputError: if a layout file is invalid.
     """
     file = given or folder / FILE
     if given or file.is_file():
-        return PlacedLayouts(folder, read_layouts(file))
+        return FolderLayouts(folder, read_layouts(file))
     for root in _possible_roots(folder):
         if (root / FILE).is_file():
-            return PlacedLayouts(root, read_layouts(root / FILE))
+            return FolderLayouts(root, read_layouts(root / FILE))
         names = os.listdir(root)
         matches = {
             file_of_known: when
@@ -63,16 +70,16 @@ def layouts_of_folder(folder: Path, given: Path | None = None) -> PlacedLayouts 
         }
         if matches:
             most_specific = max(matches, key=lambda file_of_known: len(matches[file_of_known]))
-            return PlacedLayouts(root, read_layouts(most_specific))
+            return FolderLayouts(root, read_layouts(most_specific))
     return None
 
 
 def _possible_roots(folder: Path) -> Iterator[Path]:
-    """Where the patterns of a layout may begin.
+    """The folders that the patterns of a layout may be relative to.
 
-    This is the folder itself; while a folder has only one subfolder, that subfolder; and at last
-    the subfolders of the innermost one. Folders of splits are excluded there, since they are parts
-    of a data set.
+    First comes the folder itself. While a folder has only one subfolder, that subfolder follows.
+    Last come the subfolders of the innermost of these, except for folders of splits, since these
+    are parts of a data set.
     """
     while True:
         yield folder
@@ -96,7 +103,13 @@ def _contains_all(when: Sequence[str], folder: Path, names: Sequence[str]) -> bo
 
 
 def _contains(folder: Path, parts: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether a path, maybe with wildcards, exists in a folder with these names in it."""
+    """Whether a path exists in a folder.
+
+    Args:
+        folder: the folder.
+        parts: the names of the path, which may have wildcards.
+        names: the names in the folder, which are listed once for all paths.
+    """
     first, *below = parts
     if not any('*' in part for part in parts):
         return first in names and (folder / '/'.join(parts)).exists()

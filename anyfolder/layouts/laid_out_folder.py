@@ -17,8 +17,8 @@ from anyfolder.text import read_lines
 from .class_codes import ClassCodes
 from .columns import COLORS
 from .layout import Layout
-from .layout_files import LayoutImages, PlacedFile, matching
-from .layout_rows import MISFIT, ImageRows, LayoutRows
+from .layout_files import LayoutImages, MatchedFile, matching
+from .layout_rows import ROW_MISFIT, ImageRows, LayoutRows
 from .layout_splits import LayoutSplits
 from .path_pattern import PathPattern
 from .table_rows import rows_in
@@ -29,15 +29,16 @@ class LaidOutFolder:
 
     Args:
         layout: the layout of the folder.
-        folder: where its patterns begin.
+        folder: the folder that the layout's patterns are relative to.
         tree: the files of the folder.
         findings: collects omissions and errors.
 
     Attributes:
         labels: the label files.
         images: the images.
-        label_fields: the fields of each image's label file, unless it is a table. Filled by the
-            functions that read these files, before :meth:`draft` is called.
+        label_fields: for each image, the fields in the path of its label file, such as its split,
+            unless that file is a table. Filled by the functions that read label files, before
+            :meth:`draft` is called.
 
     Raises:
         InputError: if the layout names files that do not exist.
@@ -59,7 +60,7 @@ class LaidOutFolder:
 
     def matching_files(
         self, key: str, patterns: Sequence[PathPattern], paths: Iterable[Path]
-    ) -> list[PlacedFile]:
+    ) -> list[MatchedFile]:
         """The files among ``paths`` that match the patterns of a key.
 
         Raises:
@@ -76,15 +77,15 @@ class LaidOutFolder:
 
     @cached_property
     def codes(self) -> ClassCodes:
-        """The codes of all classes, including those in a file."""
+        """The codes of all classes: those in the layout, and those in the file that it names."""
         stated = self.layout.classes
         if self.layout.names is None:
             return stated or ClassCodes()
         file = self.matching_files('classes', (self.layout.names,), self.tree.others)[0]
         self._used.append(file.path)
-        return self._codes_in(file).updated(stated)
+        return self._codes_in(file).merged_with(stated)
 
-    def _codes_in(self, file: PlacedFile) -> ClassCodes:
+    def _codes_in(self, file: MatchedFile) -> ClassCodes:
         """The class codes in a file: a name on each line, from 0 on, or a table by ``columns``."""
         columns = self.layout.columns_of(file.relative_path)
         if columns is None or 'name' not in columns.names:
@@ -92,23 +93,28 @@ class LaidOutFolder:
         names: dict[str, str | None] = {}
         for number, (position, row) in enumerate(rows_in(file.path, columns)):
             if row is None:
-                self.findings.reject(*MISFIT, position)
+                self.findings.reject(*ROW_MISFIT, position)
                 continue
-            color = ' '.join(row[name] for name in COLORS) if 'red' in row else row.get('color')
-            names[row.get('code') or color or str(number)] = row['name'] or None
+            has_colors = row.keys() >= {*COLORS}
+            color = ' '.join(row[name] for name in COLORS) if has_colors else row.get('color')
+            # Without a column of codes or colors, classes are numbered from 0.
+            names[row.get('code') or color or str(number)] = row.get('name') or None
         return ClassCodes.of_codes(names, str(file.path))
 
     @cached_property
     def rows(self) -> dict[Path, ImageRows]:
-        """The rows of tables for each image."""
+        """The rows of tables for each image; empty if the labels are not in tables."""
         tables = self.labels if self.layout.format == 'table' else []
         rows = LayoutRows(
             self.layout, tables, self.image_of_label_file, self.image_named, self.findings
         )
         return rows.of_image
 
-    def image_of_label_file(self, file: PlacedFile) -> Path | None:
-        """The image of a label file. A file without one is noted, one with several is rejected."""
+    def image_of_label_file(self, file: MatchedFile) -> Path | None:
+        """The image whose fields equal those of a label file.
+
+        A file without an image is noted in the findings, one with several images is rejected.
+        """
         images = self.images.of_file(file)
         if not images:
             what = 'label files left out, since they match no image by the layout'
@@ -121,7 +127,7 @@ class LaidOutFolder:
             )
         return images[0].path if len(images) == 1 else None
 
-    def image_named(self, name: str, file: PlacedFile) -> Path | None:
+    def image_named(self, name: str, file: MatchedFile) -> Path | None:
         """The image of a name in a label file, see :meth:`.LayoutImages.resolve`."""
         return self.images.resolve(name, file, self.findings)
 
@@ -133,17 +139,19 @@ class LaidOutFolder:
             records: the images that have labels, by their paths.
         """
         layout = self.layout
-        facts_of = {path: self._facts(path) for path in records}
-        values = {path: facts['split'] for path, facts in facts_of.items() if facts.get('split')}
+        fields_of = {path: self._fields_of(path) for path in records}
+        values = {
+            path: fields['split'] for path, fields in fields_of.items() if fields.get('split')
+        }
         splits = LayoutSplits(
             layout, self.folder, self.images, self.tree.others, values, self.findings
         )
         for path, record in records.items():
-            facts = facts_of[path]
-            record.split, record.group = splits.split_of_image.get(path), _group_of(facts)
+            fields = fields_of[path]
+            record.split, record.group = splits.split_of_image.get(path), _group_of(fields)
             if not any(record.stated_size):
                 record.stated_size = stated_size(
-                    facts.get('image_width'), facts.get('image_height')
+                    fields.get('image_width'), fields.get('image_height')
                 )
         self._check_groups(records.values())
         self.findings.warn_all(
@@ -156,11 +164,11 @@ class LaidOutFolder:
         records = [*records.values()]
         return Draft(task, layout.title, self.tree, records, used_files=used, lists=Lists())
 
-    def _facts(self, path: Path) -> Mapping[str, str]:
+    def _fields_of(self, path: Path) -> Mapping[str, str]:
         """The fields of an image, such as its split: from its path, or else from its labels."""
         rows = self.rows.get(path)
-        stated = {**self.label_fields.get(path, {}), **(rows.facts if rows else {})}
-        return {**stated, **self.images.of_path[path].fields}
+        in_labels = {**self.label_fields.get(path, {}), **(rows.fields if rows else {})}
+        return {**in_labels, **self.images.of_path[path].fields}
 
     def _check_groups(self, records: Iterable[ImageRecord]) -> None:
         """Reject images of one group in two splits."""
@@ -177,13 +185,13 @@ class LaidOutFolder:
                 )
 
 
-def _group_of(facts: Mapping[str, str]) -> str:
+def _group_of(fields: Mapping[str, str]) -> str:
     """The group of an image, from the fields named ``group`` or, for example, ``group_sign``."""
-    return '/'.join(facts[name] for name in sorted(facts) if name.partition('_')[0] == 'group')
+    return '/'.join(fields[name] for name in sorted(fields) if name.partition('_')[0] == 'group')
 
 
 def _with_any_suffix(pattern: PathPattern, file: str) -> PathPattern:
-    """A pattern of images with any suffix."""
+    """The pattern with ``.*`` instead of its image suffix, if it ends with one."""
     for suffix in IMAGE_SUFFIXES:
         if pattern.text.lower().endswith(suffix):
             return PathPattern(f'{pattern.text[: -len(suffix)]}.*', file)

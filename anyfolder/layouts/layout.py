@@ -1,4 +1,9 @@
-"""A layout: the description of a folder in ``anyfolder.yaml``, in at most ten keys."""
+"""A layout: the description of a data folder in ``anyfolder.yaml``, in at most ten keys.
+
+With a layout a folder is read as stated, and nothing is guessed. ``layouts/known`` has the layouts
+of public data sets. :mod:`.layout_keys` reads the value of each key, and :mod:`.read_layout` reads
+a folder by its layout.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +22,7 @@ from .layout_keys import KEYS, choose
 from .layout_yaml import read_layout_yaml
 from .path_pattern import PathPattern
 
-FILE = 'anyfolder.yaml'
+FILE = 'anyfolder.yaml'  # the name of a layout file in its data folder
 
 
 @dataclass(frozen=True)
@@ -27,15 +32,15 @@ class Layout:
     Attributes:
         file: the layout file.
         when: files by which a known layout is recognized, all of which must exist.
-        task: what the labels are for.
+        task: the tasks that the labels are for. Empty: all that the format supports.
         format: how the labels are written, a key of :data:`FORMATS`.
         images: patterns of the images.
         labels: patterns of the label files.
-        columns: the columns of tables, with the files that have them; None stands for all files.
+        columns: for each table, the pattern of its files (None: all files) and its columns.
         splits: for each split, lists of images, patterns of images, or values of the field or
             column ``split``.
         classes: the name of each code.
-        names: a file with the names of further codes.
+        names: the pattern of a file with the names of further codes.
         units: the units of boxes.
         meters: meters per unit in depth maps; None if not stated.
         note: what is left out, or how to get missing labels.
@@ -62,7 +67,7 @@ class Layout:
         return path.name if path.name == FILE else path.stem
 
     def columns_of(self, path: str) -> Columns | None:
-        """The columns of a table by its path below the folder."""
+        """The columns of the table at a path below the folder; None if the layout has none."""
         for files, columns in self.columns:
             if files is None or files.match(path) is not None:
                 return columns
@@ -76,7 +81,7 @@ class Layout:
 
     @cached_property
     def joining_columns(self) -> set[str]:
-        """The columns without a meaning, which join several tables."""
+        """The columns that are not in :data:`MEANINGS`. They are keys that join tables."""
         return self.named_columns - MEANINGS.keys()
 
     @cached_property
@@ -86,10 +91,11 @@ class Layout:
 
 
 def read_layouts(file: Path) -> list[Layout]:
-    """The layouts in a file, each for different tasks.
+    """The layouts in a file, one for each YAML document. They are for different tasks.
 
     Raises:
-        InputError: if one is invalid, with the nearest known key or value.
+        InputError: if a layout is invalid. For an unknown key or value, the message proposes the
+            nearest known one.
     """
     documents = read_layout_yaml(file)
     if not documents:
@@ -98,7 +104,11 @@ def read_layouts(file: Path) -> list[Layout]:
 
 
 def layout_of(content: Any, file: str) -> Layout:
-    """The layout of a mapping, as YAML has it.
+    """The layout with these keys and values, as YAML has them.
+
+    Args:
+        content: a mapping; anything else is an error.
+        file: the layout file, for messages.
 
     Raises:
         InputError: see :func:`read_layouts`.

@@ -26,14 +26,16 @@ from .class_codes import ClassCodes
 from .laid_out_folder import LaidOutFolder
 from .layout_labels import parsed_images
 from .paired_maps import maps_by_fields
-from .row_objects import name_object, objects_in
+from .row_objects import objects_in, set_class_name
 
 RecordsByPath = dict[Path, ImageRecord]
-Masks = Mapping[Path, Sequence[Path]]  # by image
+Masks = Mapping[Path, Sequence[Path]]  # the masks of each image
 
 
 def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
-    """The images of a layout with the objects in them, and classes in the order of ``classes``.
+    """The images of a layout with the objects in them.
+
+    The classes are in the order of the key ``classes``.
 
     Args:
         folder: a folder with a layout for boxes.
@@ -55,10 +57,11 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
     else:
         records, names = _read_files(folder)
 
+    # `build_listing` calls it once the images are known to be readable and have their sizes.
     def compare(records: Records) -> Records:
         if is_object_masks:
             records = _add_mask_objects(records, folder.codes, masks, findings)
-        check_instances(records, findings, with_masks, is_certain=units_are_stated)
+        check_instances(records, findings, with_masks, form_is_stated=units_are_stated)
         empty = (record.path for record in records if not record.instances)
         findings.warn_all('images without an object', empty)
         return records
@@ -69,9 +72,11 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
 
 
 def _read_tables(folder: LaidOutFolder) -> RecordsByPath:
+    """Read the objects of each image from the rows of tables."""
     records: RecordsByPath = {}
     for path, rows in folder.rows.items():
-        # A code is what stands for a class in the labels: a number, a name or a color.
+        # A code stands for a class in the labels: a number, a name or a color. The rows of objects
+        # may lack it if a row or the path of the image has one for all of its objects.
         stated = next((row['class'] for row in rows.labels if 'class' in row), None)
         code = stated or folder.images.of_path[path].fields.get('class')
         units = folder.layout.units or BoxUnits()
@@ -81,7 +86,7 @@ def _read_tables(folder: LaidOutFolder) -> RecordsByPath:
 
 
 def _read_files(folder: LaidOutFolder) -> tuple[RecordsByPath, list[str]]:
-    """Read files in a format such as COCO's: the images, and the class names that the files have.
+    """Read annotation files such as COCO's: the images, and the class names in the files.
 
     In YOLO, images without objects may have no label file.
     """
@@ -94,7 +99,7 @@ def _read_files(folder: LaidOutFolder) -> tuple[RecordsByPath, list[str]]:
         for instance in image.objects:
             if folder.layout.units:
                 folder.layout.units.apply(instance)
-            if name_object(instance, instance.name, folder.codes, folder.findings):
+            if set_class_name(instance, instance.name, folder.codes, folder.findings):
                 record.instances.append(instance)
     if folder.layout.format == 'yolo':
         unlabeled = [path for path in folder.images.of_path if path not in records]
@@ -124,7 +129,7 @@ def _add_mask_objects(
     probe = partial(_probe_objects, codes=codes)
     for record, objects_of_mask in probe_maps(per_mask, probe, 'masks', findings):
         objects[record.path].append(objects_of_mask)
-    complete = [  # images all of whose masks could be read
+    complete = [  # images with all masks readable
         record for record in records if len(objects[record.path]) == len(masks[record.path])
     ]
     for record in complete:

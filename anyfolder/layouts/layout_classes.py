@@ -1,4 +1,4 @@
-"""Images and their classes by a layout: from folders, tables, or objects in lists."""
+"""Read the classes of images by a layout: from folders, tables, or the objects in annotations."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +15,9 @@ from .row_objects import labels_in, separator_of
 
 
 def read_classes(folder: LaidOutFolder) -> Listing:
-    """The images of a layout and their classes, in the order of ``classes`` or alphabetically.
+    """The images of a layout and their classes.
+
+    The classes are in the order of the key ``classes``, or else alphabetical.
 
     Raises:
         InputError: see :func:`~anyfolder.readers.build_listing.build_listing`, and for classes
@@ -37,6 +39,7 @@ def read_classes(folder: LaidOutFolder) -> Listing:
     draft = folder.draft(SEVERAL_LABELS if multi_label else ONE_LABEL, records)
     draft.names, draft.max_headers = codes.classes, MAX_HEADERS
     if not multi_label:
+        # Validation images are held out from each class alike.
         draft.stratum = lambda record: record.labels[0]
     listing = build_listing(draft, findings)
     listing.multi_label = multi_label
@@ -65,7 +68,7 @@ def _classes_by_image(folder: LaidOutFolder) -> Iterator[tuple[Path, Sequence[st
             what, remedy = 'images have a class without a name', codes.remedy(code)
             findings.reject(what, remedy, f'{code!r}, {path}')
             continue
-        except ValueError:
+        except ValueError:  # from `labels_in`, so the image has rows
             what, remedy = 'rows do not have one flag per class', 'correct them, or classes'
             findings.reject(what, remedy, rows[path].origin)
             continue
@@ -76,7 +79,7 @@ def _classes_by_image(folder: LaidOutFolder) -> Iterator[tuple[Path, Sequence[st
 
 
 def _parsed_codes(folder: LaidOutFolder) -> dict[Path, list[str]]:
-    """The codes of the objects in each image, for a format of objects such as COCO."""
+    """The codes of the objects in each image; empty unless the labels are annotations as COCO's."""
     codes: dict[Path, list[str]] = {}
     if folder.layout.format in OBJECT_FORMATS:
         for path, image, _ in parsed_images(folder, names=[]):

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
-BOXES = ('detection', 'instance', 'segmentation')  # for segmentation, polygons are drawn
+# Tasks of labels with boxes and maybe polygons, which are drawn as masks for segmentation.
+BOXES = ('detection', 'instance', 'segmentation')
 # Short names for the formats of anyfolder.readers.formats.table.FORMATS, which list objects.
 OBJECT_FORMATS = (
     'coco',
@@ -23,6 +24,7 @@ OBJECT_FORMATS = (
 PUBLIC = dict(
     widerface=('detection',), crowdhuman=('detection',), xview=('detection',), deepfashion2=BOXES
 )
+# The tasks of each value of the key `format`.
 FORMATS: Mapping[str, tuple[str, ...]] = {
     'folders': ('classification',),
     'table': BOXES,
@@ -37,7 +39,13 @@ TASKS = ('classification', *BOXES, 'panoptic', 'depth')
 
 
 def tasks_of(format: str, columns: Collection[str], has_shape: bool) -> tuple[str, ...]:
-    """The tasks that labels of a format support; for a table these depend on the columns."""
+    """The tasks that labels of a format support. For a table, they depend on its columns.
+
+    Args:
+        format: a key of :data:`FORMATS`.
+        columns: the names of the columns of all tables.
+        has_shape: whether these define a box or a polygon, see :data:`~.columns.SHAPES`.
+    """
     if format != 'table':
         return FORMATS[format]
     if has_shape:

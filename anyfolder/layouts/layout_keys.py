@@ -1,4 +1,7 @@
-"""The keys of a layout file, and their valid values."""
+"""The keys of a layout file, and functions that check and read their values.
+
+:data:`KEYS` is the result: :func:`~.layout.layout_of` calls its function for each key of a file.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -8,13 +11,14 @@ from anyfolder.readers.splits import SPLITS
 
 from .box_units import WORDS, BoxUnits
 from .class_codes import ClassCodes
-from .columns import IGNORED_REST, MEANINGS, NOTHING, OF_SHAPES, Columns
+from .columns import IGNORED_REST, MEANINGS, NOTHING, SHAPE_COLUMNS, Columns
 from .layout_formats import FORMATS, TASKS
 from .nearest import did_you_mean
 from .path_pattern import PathPattern
 
-METERS = {'meters': 1.0, 'centimeters': 1e-2, 'millimeters': 1e-3}
-FILE_MARKS = './*'  # a key of ``columns`` with one of these stands for files rather than a column
+METERS = {'meters': 1.0, 'centimeters': 1e-2, 'millimeters': 1e-3}  # meters per unit, by word
+# A key of ``columns`` with one of these characters is a pattern of files rather than a column.
+FILE_MARKS = './*'
 FILE_KEY = 'file'  # the key of ``classes`` for a file with further classes
 
 
@@ -49,7 +53,8 @@ def _patterns(value: Any, where: str) -> tuple[PathPattern, ...]:
     return tuple(PathPattern(text, where) for text in texts(value, where))
 
 
-# Each of the following functions returns the fields of a layout for the value of a key.
+# Each of the following functions is called for the key of its name, with the value of that key and
+# its position for messages. It returns the attributes of the `Layout` that the value states.
 
 
 def _when(value: Any, where: str) -> dict[str, Any]:
@@ -84,6 +89,7 @@ def _columns(value: Any, where: str) -> dict[str, Any]:
         (None if files is None else PathPattern(files, where), _columns_of(columns, where))
         for files, columns in tables.items()
     ]
+    # A column without a meaning is a key that joins tables, so two of them must have it.
     joining = [name for _, columns in by_pattern for name in columns.names if name not in MEANINGS]
     if unshared := next((name for name in joining if joining.count(name) == 1), None):
         raise InputError(
@@ -98,10 +104,10 @@ def _columns_of(value: Any, where: str) -> Columns:
     """The columns of a table: titles by name for one with a header, or names in order."""
     if isinstance(value, dict):
         titles = {name: title for name, title in value.items() if isinstance(title, str)}
-        title_lists = [title for name, title in value.items() if name not in titles]
-        if any(name != 'classes' for name in value if name not in titles):
+        title_lists = {name: title for name, title in value.items() if name not in titles}
+        if title_lists.keys() - {'classes'}:
             raise InputError(f'{where}: only classes can have several titles; correct it.')
-        class_titles = texts(title_lists[0], where) if title_lists else ()
+        class_titles = texts(title_lists['classes'], where) if title_lists else ()
         columns = Columns(titles=titles, class_titles=class_titles)
     else:
         order = texts(value, where)
@@ -113,14 +119,14 @@ def _columns_of(value: Any, where: str) -> Columns:
             what = (
                 f'names {twice[0]!r} twice'
                 if twice
-                else f'has {IGNORED_REST} before the end, or nothing'
+                else f'has {IGNORED_REST} before the end, or names no column'
             )
             raise InputError(f'{where} {what}; correct it.')
-    if OF_SHAPES & columns.names and columns.shape is None:
+    if SHAPE_COLUMNS & columns.names and columns.shape is None:
         raise InputError(
-            f'{where}: {", ".join(sorted(OF_SHAPES & columns.names))} are no box; give left, top, '
-            'right and bottom, or width and height instead of the last two, or x, y, width and '
-            'height, or box, or points, or x1, y1 to x4, y4.'
+            f'{where}: {", ".join(sorted(SHAPE_COLUMNS & columns.names))} are no box; give left, '
+            'top, right and bottom, or width and height instead of the last two, or x, y, width '
+            'and height, or box, or points, or x1, y1 to x4, y4.'
         )
     return columns
 

@@ -1,11 +1,16 @@
-"""Label files in a format of :data:`~anyfolder.readers.formats.table.FORMATS` by a layout."""
+"""Read annotation files, such as COCO's or YOLO's, that a layout names.
+
+Their parsers are those that also read folders without a layout, see
+:data:`~anyfolder.readers.formats.table.FORMATS`. A layout only states which files are read, and to
+which images they belong.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from anyfolder.errors import InputError
-from anyfolder.readers.file_contents import FileContents, reading
+from anyfolder.readers.file_contents import FileContents, rejecting_incomplete
 from anyfolder.readers.formats.parsed import Parsed, ParsedImage
 from anyfolder.readers.formats.public_formats import PUBLIC_FORMATS
 from anyfolder.readers.formats.table import FORMATS, Format
@@ -14,9 +19,9 @@ from anyfolder.readers.formats.yolo_line_form import LineForm
 from anyfolder.readers.tables import read_objects
 
 from .laid_out_folder import LaidOutFolder
-from .layout_files import PlacedFile
+from .layout_files import MatchedFile
 
-# Returns the content of a file by its suffix, as `Format` takes it.
+# By suffix, the function that reads a file into the content that the parser of a `Format` takes.
 CONTENTS: dict[str, Callable[[FileContents, Path], Any]] = {
     '.json': lambda contents, file: contents.json(file),
     '.geojson': lambda contents, file: contents.json(file),
@@ -27,13 +32,12 @@ CONTENTS: dict[str, Callable[[FileContents, Path], Any]] = {
     '.tsv': lambda contents, file: contents.rows(file),
     '.txt': lambda contents, file: contents.lines(file),
 }
-CLASS_NUMBERS = [
-    *map(str, range(10_000))
-]  # YOLO's class numbers, which the layout's codes name later
+# YOLO's class numbers serve as names at first. The codes of the layout name the classes later.
+CLASS_NUMBERS = [*map(str, range(10_000))]
 
 
 def format_named(name: str) -> Format:
-    """The row of a format by its name in a layout: ``'voc'`` is Pascal VOC."""
+    """The format by its name in a layout: ``'voc'`` is Pascal VOC."""
     return next(one for one in (*FORMATS, *PUBLIC_FORMATS) if key_of_format(one) == name)
 
 
@@ -45,8 +49,8 @@ def key_of_format(format: Format) -> str:
 
 def parsed_images(
     folder: LaidOutFolder, names: list[str]
-) -> Iterator[tuple[Path, ParsedImage, PlacedFile]]:
-    """The images of all label files, with their annotations and their file.
+) -> Iterator[tuple[Path, ParsedImage, MatchedFile]]:
+    """The path, the annotations and the label file of each image in the label files.
 
     The fields of label files are stored in ``folder.label_fields`` along the way.
 
@@ -63,7 +67,7 @@ def parsed_images(
         folder.findings.note_all(parsed.faults)
         names += parsed.names
         for image in parsed.images:
-            if format.image:
+            if format.image:  # each file belongs to one image, and need not name it
                 path = folder.image_of_label_file(file)
             else:
                 path = folder.image_named(image.name, file)
@@ -73,7 +77,7 @@ def parsed_images(
                 yield path, image, file
 
 
-def _parse(folder: LaidOutFolder, format: Format, file: PlacedFile) -> Parsed:
+def _parse(folder: LaidOutFolder, format: Format, file: MatchedFile) -> Parsed:
     suffix = file.path.suffix.lower()
     if suffix not in format.suffixes:
         raise InputError(
@@ -83,5 +87,5 @@ def _parse(folder: LaidOutFolder, format: Format, file: PlacedFile) -> Parsed:
     content = CONTENTS[suffix](folder.tree.contents, file.path)
     if format.name == 'YOLO':  # YOLO's classes are numbers
         content = YoloLabels(content, (file.path, CLASS_NUMBERS), LineForm())
-    with reading(file.path, format.unit, format.name):
+    with rejecting_incomplete(file.path, format.unit, format.name):
         return format.parse(content, file.path)

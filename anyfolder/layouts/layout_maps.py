@@ -1,4 +1,4 @@
-"""Images with masks or depth maps by a layout."""
+"""Read images with masks or depth maps by a layout."""
 
 from functools import partial
 
@@ -19,7 +19,8 @@ from .paired_maps import paired_maps
 def read_masks(folder: LaidOutFolder) -> Listing:
     """The images of a layout with the class of each mask value.
 
-    The numbers of the classes are in the order of ``classes``. Polygons are drawn as masks.
+    Classes are numbered in the order of the key ``classes``. If the labels are polygons, masks are
+    drawn from them.
 
     Raises:
         InputError: see :func:`~anyfolder.readers.build_listing.build_listing`, and for a value
@@ -73,7 +74,7 @@ def read_depth(folder: LaidOutFolder, check_all: bool) -> tuple[Listing, DepthRa
     def compare(records: Records) -> Records:
         nonlocal depth_range
         kept, depth_range = check_depth(
-            records, meters, check_all, folder.findings, is_certain=True
+            records, meters, check_all, folder.findings, scale_is_stated=True
         )
         return kept
 

@@ -1,4 +1,4 @@
-"""The rows of a layout's tables by image: classes, splits and objects."""
+"""Collect the rows of a layout's tables for each image: classes, splits and objects."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -10,13 +10,14 @@ from anyfolder.readers.findings import Findings
 
 from .columns import Columns
 from .layout import Layout
-from .layout_files import PlacedFile
+from .layout_files import MatchedFile
 from .table_rows import Row, rows_in
 
-MISFIT = ('lines do not have the columns of the layout', 'correct them, or columns')  # a finding
-LABELS = {'class', 'classes', 'flags'}  # columns with classes
+# The fault of a line and its remedy, for `Findings.reject`.
+ROW_MISFIT = ('lines do not have the columns of the layout', 'correct them, or columns')
+CLASS_COLUMNS = {'class', 'classes', 'flags'}  # columns with classes
 # Columns about the image rather than about an object in it.
-OF_IMAGE = {'split', 'group', 'mask', 'image_width', 'image_height'}
+IMAGE_COLUMNS = {'split', 'group', 'mask', 'image_width', 'image_height'}
 
 
 @dataclass(slots=True)
@@ -24,14 +25,15 @@ class ImageRows:
     """The rows of tables for an image.
 
     Attributes:
-        origin: the first of the lines, for messages.
-        facts: the value of each column of :data:`OF_IMAGE`.
-        labels: the rows with a class column and no box.
+        origin: the position of the first row, or the table if it belongs to this image only; for
+            messages.
+        fields: the value of each column of :data:`IMAGE_COLUMNS`.
+        labels: the rows with a class column and no box or polygon.
         objects: the rows with a box or a polygon, each with its position for messages.
     """
 
     origin: str
-    facts: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = field(default_factory=dict)
     labels: list[Row] = field(default_factory=list)
     objects: list[tuple[str, Row]] = field(default_factory=list)
 
@@ -39,14 +41,15 @@ class ImageRows:
 class LayoutRows:
     """The rows of all tables by their image.
 
-    A table names an image in each row, belongs to the image that has the fields of its file, or has
-    a column in common with a table that names images.
+    There are three kinds of tables. A table has the column ``image``, which names the image of each
+    row; or it has a column in common with such a table, by whose values the rows of both are
+    joined; or it belongs to one image, whose fields equal those of the table's path.
 
     Args:
         layout: the layout with the columns.
         files: the tables.
-        image_of_label_file: returns the image of a table that belongs to one image.
-        image_named: returns the image that a table names.
+        image_of_label_file: returns the image of a table that belongs to one image, or None.
+        image_named: returns the image of a name in a table, or None.
         findings: collects rows that do not fit, and rows whose image is missing.
 
     Attributes:
@@ -56,17 +59,18 @@ class LayoutRows:
     def __init__(
         self,
         layout: Layout,
-        files: Sequence[PlacedFile],
-        image_of_label_file: Callable[[PlacedFile], Path | None],
-        image_named: Callable[[str, PlacedFile], Path | None],
+        files: Sequence[MatchedFile],
+        image_of_label_file: Callable[[MatchedFile], Path | None],
+        image_named: Callable[[str, MatchedFile], Path | None],
         findings: Findings,
     ) -> None:
         self._image_of_label_file, self._image_named = image_of_label_file, image_named
         self._findings = findings
         self.of_image: dict[Path, ImageRows] = {}
-        # The images for each column that joins tables, and each value in it.
+        # The images by a column that joins tables and a value in it.
         self._joined: dict[tuple[str, str], list[Path]] = defaultdict(list)
         tables = [(file, self._columns_of(layout, file)) for file in files]
+        # Tables that name images come first, since the others may be joined to them.
         for file, columns in tables:
             if 'image' in columns.names:
                 self._read_with_images(file, columns, columns.names & layout.joining_columns)
@@ -78,65 +82,66 @@ class LayoutRows:
                     self._read_of_one_image(file, columns)
 
     @staticmethod
-    def _columns_of(layout: Layout, file: PlacedFile) -> Columns:
+    def _columns_of(layout: Layout, file: MatchedFile) -> Columns:
         if columns := layout.columns_of(file.relative_path):
             return columns
         path = file.relative_path
         raise InputError(f'{layout.file!r}: columns has no entry for {path!r}; add it.')
 
-    def _read_with_images(self, file: PlacedFile, columns: Columns, keys: set[str]) -> None:
+    def _read_with_images(self, file: MatchedFile, columns: Columns, keys: set[str]) -> None:
         """Read a table that names an image in each row."""
-        path_of: dict[str, Path | None] = {}
+        path_of: dict[str, Path | None] = {}  # many rows can name the same image
         for position, row in self._rows(file, columns):
-            name = row['image']
+            name = row.get('image', '')  # a line of JSON may lack it
             if name not in path_of:
                 path_of[name] = self._image_named(name, file)
             if path := path_of[name]:
                 self._start(path, position, file)
                 self._add(path, position, row, columns)
                 for key in keys:
-                    self._joined[key, row[key]].append(path)
+                    if row.get(key):
+                        self._joined[key, row[key]].append(path)
 
-    def _read_of_one_image(self, file: PlacedFile, columns: Columns) -> None:
+    def _read_of_one_image(self, file: MatchedFile, columns: Columns) -> None:
         """Read a table of one image."""
         if path := self._image_of_label_file(file):
             self._start(path, str(file.path), file)
             for position, row in self._rows(file, columns):
                 self._add(path, position, row, columns)
 
-    def _read_joined(self, file: PlacedFile, columns: Columns, keys: set[str]) -> None:
+    def _read_joined(self, file: MatchedFile, columns: Columns, keys: set[str]) -> None:
         """Read a table whose rows have the key of an image in another table."""
         for position, row in self._rows(file, columns):
-            images = next(
-                (paths for key in keys if (paths := self._joined.get((key, row[key])))), ()
-            )
+            values = {key: row[key] for key in sorted(keys) if row.get(key)}
+            found = map(self._joined.get, values.items())
+            images = next(filter(None, found), ())
             for path in images:
                 self._add(path, position, row, columns)
             if not images:
-                name = ', '.join(row[key] for key in keys)
-                self._findings.warn_missing_image('rows', file.path, f'{name}, {position}')
+                example = ', '.join([*values.values(), position])
+                self._findings.warn_missing_image('rows', file.path, example)
 
-    def _rows(self, file: PlacedFile, columns: Columns) -> Iterator[tuple[str, Row]]:
+    def _rows(self, file: MatchedFile, columns: Columns) -> Iterator[tuple[str, Row]]:
         """The rows of a table; those that do not fit its columns are rejected."""
         for position, row in rows_in(file.path, columns):
             if row is None:
-                self._findings.reject(*MISFIT, position)
+                self._findings.reject(*ROW_MISFIT, position)
             else:
                 yield position, row
 
-    def _start(self, path: Path, origin: str, file: PlacedFile) -> None:
-        """Begin the rows of an image at its first row. The table's path may state its split."""
+    def _start(self, path: Path, origin: str, file: MatchedFile) -> None:
+        """Begin the rows of an image. Fields in the table's path, such as its split, are kept."""
         if path not in self.of_image:
-            fields = {name: file.fields[name] for name in OF_IMAGE & file.fields.keys()}
+            fields = {name: file.fields[name] for name in IMAGE_COLUMNS & file.fields.keys()}
             self.of_image[path] = ImageRows(origin, fields)
 
     def _add(self, path: Path, position: str, row: Row, columns: Columns) -> None:
         """Add a row to those of an image, which :meth:`_start` has begun."""
         rows = self.of_image[path]
-        for name in OF_IMAGE & row.keys():
+        for name in IMAGE_COLUMNS & row.keys():
             if row[name]:
-                rows.facts[name] = row[name]
+                rows.fields[name] = row[name]
         if columns.shape and all(row.get(name) for name in columns.shape):
             rows.objects.append((position, row))
-        elif not LABELS.isdisjoint(row):
+        elif not CLASS_COLUMNS.isdisjoint(row):
             rows.labels.append(row)

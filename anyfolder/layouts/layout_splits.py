@@ -10,7 +10,7 @@ from anyfolder.readers.splits import SPLITS, Split, split_of
 
 from .columns import Columns
 from .layout import Layout
-from .layout_files import LayoutImages, PlacedFile, matching
+from .layout_files import LayoutImages, MatchedFile, matching
 from .path_pattern import PathPattern
 from .table_rows import rows_in
 
@@ -20,16 +20,19 @@ LIST_COLUMNS = Columns(('image',))  # the columns of a list without an entry in 
 class LayoutSplits:
     """The split of each image.
 
+    Each item of the key ``splits`` is a value of the field or column ``split``, or else a pattern
+    of images or of lists of images.
+
     Args:
         layout: the layout with the splits.
         folder: the folder of the layout.
         images: the images.
         others: the other files in the folder.
         values: the value of the field or column ``split`` for each image that has one.
-        findings: collects lines of lists whose image is missing.
+        findings: collects the lines of lists that name no image, or several.
 
     Attributes:
-        lists: the files that were read.
+        lists: the lists of images that were read.
         split_of_image: the split of each image that has one.
 
     Raises:
@@ -53,7 +56,7 @@ class LayoutSplits:
         used_values = dict.fromkeys(values.values())
         for split, items in layout.splits.items():
             for item in items:
-                if item not in used_values:  # so it is a list or a pattern
+                if item not in used_values:  # so it is a pattern of images or of lists
                     for path in self._images_of_item(item, split):
                         stated[path].add(split)
         split_of_value = {value: self._split_of(value) for value in used_values}
@@ -81,7 +84,7 @@ class LayoutSplits:
         return next(named, None)
 
     def _images_of_item(self, item: str, split: Split) -> Iterator[Path]:
-        """The images of a list, or of a pattern."""
+        """The images that a pattern matches, or else those in the lists that it matches."""
         pattern = [PathPattern(item, f'{self._layout.file!r}: splits: {split}')]
         if images := list(matching(self._folder, self._images.of_path, pattern)):
             yield from (image.path for image in images)
@@ -96,10 +99,10 @@ class LayoutSplits:
         for file in lists:
             yield from self._images_in_list(file)
 
-    def _images_in_list(self, file: PlacedFile) -> Iterator[Path]:
+    def _images_in_list(self, file: MatchedFile) -> Iterator[Path]:
         """The images that a list names."""
         columns = self._layout.columns_of(file.relative_path) or LIST_COLUMNS
         for position, row in rows_in(file.path, columns):
-            name = row['image'] if row else ''
+            name = row.get('image', '') if row else ''
             if image := self._images.resolve(name, file, self._findings, 'lines', position):
                 yield image

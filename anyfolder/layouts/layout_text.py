@@ -1,4 +1,4 @@
-"""A layout as the text of its file."""
+"""Write a layout as the text of its file, as in error messages that propose one."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -19,10 +19,10 @@ QUOTES = "quote values that begin with *, { or #, as in images: '{split}/*.jpg'"
 
 
 def read_layout_yaml(file: Path) -> list[Any]:
-    """The documents of a file, which ``---`` separates.
+    """The documents of a file, which are separated by ``---``.
 
-    Scalars are text, whatever they look like, and None if empty or an unquoted ``~``. So ``no`` and
-    ``010`` stay names and codes.
+    Scalars are text, whatever they look like, so ``no`` and ``010`` stay names and codes. Only an
+    empty scalar and an unquoted ``~`` are None.
 
     Raises:
         InputError: if the file is too large, is not YAML, or has anchors, tags, a key twice, or
@@ -39,7 +39,14 @@ def read_layout_yaml(file: Path) -> list[Any]:
 
 
 def _read_node(event: yaml.Event, events: Iterator[yaml.Event], file: Path, depth: int) -> Any:
-    """The value that begins with an event. Its further events are taken from the iterator."""
+    """The text, list or mapping that begins with an event, or None; see :func:`read_layout_yaml`.
+
+    Args:
+        event: the first event of the value.
+        events: the events that follow; those of the value are taken from it.
+        file: the layout file, for messages.
+        depth: the level of the value; 1 for the outermost.
+    """
     line = _line_of(event, file)
     if isinstance(event, yaml.AliasEvent) or event.anchor:
         raise InputError(

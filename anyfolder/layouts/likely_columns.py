@@ -10,13 +10,16 @@ from anyfolder.readers.likely_boxes import CENTER, are_numeric, likely_box
 
 from .columns import NOTHING
 
-MAX_CLASSES = 1000
+MAX_CLASSES = 1000  # a column with a larger number is unlikely to have class numbers
 
 
 def likely_columns(
     rows: Sequence[Sequence[str]], sizes: Sequence[Sequence[int]]
 ) -> dict[str, Any] | None:
     """The keys ``columns`` and ``units`` of a layout; None if the lines seem to have no boxes.
+
+    Four numeric columns that give boxes within the images are the box. The class is the most likely
+    of the other columns.
 
     Args:
         rows: the values of each line.

@@ -1,4 +1,7 @@
-"""The mask or depth map of each image by a layout."""
+"""Find the mask or depth map of each image by a layout.
+
+``map`` stands for both, since the same rules find them.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +9,7 @@ from pathlib import Path
 from anyfolder.readers.records import ImageRecord
 
 from .laid_out_folder import LaidOutFolder
-from .layout_files import LayoutImages, PlacedFile
+from .layout_files import LayoutImages, MatchedFile
 
 
 def paired_maps(folder: LaidOutFolder) -> dict[Path, ImageRecord]:
@@ -23,7 +26,7 @@ def paired_maps(folder: LaidOutFolder) -> dict[Path, ImageRecord]:
 
 
 def maps_by_fields(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
-    """Each image with the map whose path has the same fields, and the source of that match."""
+    """Each image, the map whose path has the same fields, and that path as text, for messages."""
     for file in folder.labels:
         if path := folder.image_of_label_file(file):
             folder.label_fields[path] = file.fields
@@ -31,13 +34,13 @@ def maps_by_fields(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
 
 
 def _maps_in_tables(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
-    """Each image with the map that its row names, and the position of that row."""
+    """Each image, the map that its row in a table names, and the position of that row."""
     tree, images = folder.tree, folder.images.of_path
     candidates = (path for path in [*tree.images, *tree.others] if path not in images)
-    maps = LayoutImages(PlacedFile(path, path.as_posix(), {}) for path in candidates)
-    table = folder.labels[0]  # if maps have the same name, those in its folder count
+    maps = LayoutImages(MatchedFile(path, path.as_posix(), {}) for path in candidates)
+    table = folder.labels[0]  # among maps of the same name, one in the table's folder is preferred
     for path, rows in folder.rows.items():
-        name = rows.facts.get('mask', '')
+        name = rows.fields.get('mask', '')
         matches = maps.named(name, table) if name else ()
         if len(matches) == 1:
             yield path, matches[0].path, rows.origin

@@ -1,14 +1,19 @@
-"""Paths of files as patterns: ``'{split}/images/{name}.*'``.
+"""Patterns of file paths, such as ``'{split}/images/{name}.*'``.
+
+A layout uses them to select images and label files. The parts of a path that a pattern names are
+its fields. They relate files: ``images/{name}.jpg`` and ``labels/{name}.txt``.
 
 ============== ==============================================================
 ``*``          any text within the name of a folder or file
 ``**``         any folders, or none
-``{name}``     as ``*``, under this name: files of equal fields belong together
-``{name:**}``  any folders under this name
-``{name:...}`` what a regular expression without groups matches
+``{name}``     as ``*``, kept as the field ``name``
+``{name:**}``  any folders, kept as the field ``name``
+``{name:...}`` what a regular expression without groups matches, kept as the field ``name``
 ============== ==============================================================
 
-``split``, ``class`` and ``group`` are fields with a meaning, and ``_`` has none.
+A field that occurs twice in a pattern must have the same text in both places. The fields ``split``,
+``class`` and ``group`` state the split, the class and the group of an image. The text of ``_`` is
+not kept.
 """
 
 import re
@@ -17,12 +22,13 @@ from collections.abc import Mapping
 from anyfolder.errors import InputError
 from anyfolder.readers.class_names import nfc
 
-# In the name of a folder or file. With more, a path that does not match could take very long.
+# Maximum in the name of a folder or file: with more, matching could backtrack for very long.
 MAX_WILDCARDS = 4
 TOKEN = re.compile(
     r'\*\*/|\*\*$|\*|\{(?P<field>[A-Za-z_]\w*)(?::(?P<form>[^{}]*(?:\{\d+\}[^{}]*)*))?\}|[{}]'
 )
 FORMS = {None: '[^/]*', '**': '.*'}  # the expressions of `*` or `{name}`, and of `{name:**}`
+# The repetitions in a regular expression, each of which counts as a wildcard.
 REPEATS = re.compile(r'(?<!\\)[*+?]|\{\d')
 
 
@@ -35,7 +41,7 @@ class PathPattern:
 
     Attributes:
         text: the pattern.
-        fields: the names in braces.
+        fields: the names of its fields, without ``_``.
 
     Raises:
         InputError: if the pattern leads out of the folder, or is invalid.

@@ -1,4 +1,4 @@
-"""Read a folder by its layout, without guessing."""
+"""Read a folder by its layout: choose the reader for the task."""
 
 from pathlib import Path
 
@@ -23,29 +23,32 @@ def read_by_layout(
     skip_invalid: bool = False,
     check_all: bool = False,
 ) -> tuple[Listing, DepthRange | None]:
-    """Read a folder by its layout; for depth maps, also return their range.
+    """Read a folder by its layout.
 
     Args:
         layout: a layout whose labels support the task.
-        folder: where its patterns begin.
+        folder: the folder that the layout's patterns are relative to.
         tree: the files of the folder.
         task: one of :attr:`Layout.tasks`.
         skip_invalid: whether invalid labels are left out instead of raising an error.
         check_all: whether all depth maps are read instead of a sample.
 
+    Returns:
+        The images with their labels, and the range of depth maps; None for other tasks.
+
     Raises:
         InputError: if the layout names missing files, values or splits, or if labels do not fit the
             images.
     """
-    placed = LaidOutFolder(layout, folder, tree, Findings(skip_invalid))
+    laid_out = LaidOutFolder(layout, folder, tree, Findings(skip_invalid))
     if task == 'classification':
-        return read_classes(placed), None
+        return read_classes(laid_out), None
     if task == 'segmentation':
-        return read_masks(placed), None
+        return read_masks(laid_out), None
     if task == 'depth':
-        return read_depth(placed, check_all)
+        return read_depth(laid_out, check_all)
     if task == 'panoptic':
-        images = list(placed.images.of_path)
-        files = [file.path for file in placed.labels]
+        images = list(laid_out.images.of_path)
+        files = [file.path for file in laid_out.labels]
         return read_panoptic_folder(tree.limited_to(images, files), skip_invalid), None
-    return read_boxes(placed, with_masks=task == 'instance'), None
+    return read_boxes(laid_out, with_masks=task == 'instance'), None

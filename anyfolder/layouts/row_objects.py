@@ -1,4 +1,4 @@
-"""Objects and classes of images from the rows of tables."""
+"""Read the objects and the classes of an image from the rows of tables."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,12 @@ from anyfolder.readers.tables import NUMBER
 
 from .box_units import BoxUnits
 from .class_codes import ClassCodes
-from .columns import CORNERS, NUMBERS, OF_SHAPES
+from .columns import CORNERS, NUMBER_COLUMNS, SHAPE_COLUMNS
 from .layout_rows import ImageRows
 from .table_rows import ON, Row
 
-SEPARATORS = '|;,'  # separators of several classes in a value; a blank if no value has one of them
+# Separators of several classes in a value; a space is one if no value of the column has these.
+SEPARATORS = '|;,'
 # A rotated box is a polygon here, whose upright rectangle `to_pixels` takes for the box.
 ROTATED = 'rotated boxes, replaced by the upright rectangle around them'
 IGNORED = 'objects of a class that the layout ignores, neither trained on nor counted'
@@ -31,7 +32,7 @@ def objects_in(
         rows: the rows of the image.
         units: the units of their boxes.
         codes: the codes of the classes.
-        image_code: the code of the image, for rows without a code.
+        image_code: the class code of the image, for rows without a code.
         findings: collects objects without a class or a box.
     """
     only_name = codes.classes[0] if len(codes.classes) == 1 else None
@@ -43,13 +44,13 @@ def objects_in(
         elif code is None and only_name is None:
             remedy = 'add the column class, or a single name in classes'
             findings.reject('objects have no class', remedy, position)
-        elif name_object(instance, code, codes, findings, only_name):
+        elif set_class_name(instance, code, codes, findings, only_name):
             instance.crowd = instance.crowd or _is_ignored(row)
             instances.append(instance)
     return instances
 
 
-def name_object(
+def set_class_name(
     instance: Instance,
     code: str | None,
     codes: ClassCodes,
@@ -78,6 +79,7 @@ def name_object(
 
 
 def _is_ignored(row: Row) -> bool:
+    """Whether the column ``ignored`` or ``valid`` says that the object of a row is ignored."""
     flags = [NUMBER.fullmatch(row.get(name, '')) for name in ('ignored', 'valid')]
     ignored, valid = (float(flag[0]) if flag else None for flag in flags)
     return (ignored or 0) > 0 or valid == 0
@@ -101,12 +103,12 @@ def _read_object(row: Row, units: BoxUnits, position: str, findings: Findings) -
         numbers = [float(text) for text in NUMBER.findall(row['box'])]
         box = Instance(name='', box=numbers, origin=position)
         return units.apply(box) if len(numbers) == 4 else None
-    values = {name: float(row[name]) for name in OF_SHAPES & NUMBERS & row.keys()}
+    values = {name: float(row[name]) for name in SHAPE_COLUMNS & NUMBER_COLUMNS & row.keys()}
     return units.of_columns(values, position)
 
 
 def _is_upright(points: Sequence[float]) -> bool:
-    """True if four corners have two values of x and two of y, so that nothing is lost."""
+    """True if four corners have two values of x and two of y: an upright rectangle."""
     return len({*points[::2]}) <= 2 and len({*points[1::2]}) <= 2
 
 
@@ -132,6 +134,7 @@ def labels_in(rows: ImageRows, codes: ClassCodes, separator: str) -> list[str | 
             parts = (part.strip(' \'"') for part in several.strip('[]').split(separator))
             names += [codes.name_of(part) for part in parts if part]
         if 'flags' in row:
+            # `strict` raises the ValueError for another number of flags than of classes.
             flags = NUMBER.findall(row['flags'])
             names += [name for name, flag in zip(codes.classes, flags, strict=True) if flag in ON]
     return list(dict.fromkeys(names))

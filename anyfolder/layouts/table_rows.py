@@ -1,4 +1,8 @@
-"""Rows of tables whose columns a layout names, with or without a header, with any separator."""
+"""Read the rows of tables whose columns a layout names.
+
+A table may be a text file with any common separator, with or without a header, or JSONL. Which
+lines are the heading and which separator is used is found out from its first lines.
+"""
 
 import csv
 import json
@@ -13,7 +17,7 @@ from anyfolder.readers.label_structures import text_of_key
 from anyfolder.readers.tables import NUMBER, read_objects
 from anyfolder.text import read_text
 
-from .columns import IGNORED_REST, NOTHING, NUMBERS, TAKE_REST, Columns
+from .columns import IGNORED_REST, NOTHING, NUMBER_COLUMNS, TAKE_REST, Columns
 from .nearest import did_you_mean
 
 SEPARATORS = (',', ';', '\t', '|', ' ')  # between values; a space is any number of spaces
@@ -24,14 +28,16 @@ NUMBER_LIST = re.compile(r'[\d\s.,;:eE+\-\[\]()]*')  # a list of numbers
 # Flags of an image that has a class, and of one that does not.
 ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false', '-1', '-1.0', '')
 
-Row = Mapping[str, Any]  # the text of each column, and the flags by their names in ``classes``
+# The text of each column by its name. `classes` may also be a tuple of the names of those classes
+# whose own column has a 1.
+Row = Mapping[str, Any]
 
 
 class TableForm(NamedTuple):
     """How the lines of a table are read.
 
     Attributes:
-        start: the first line with a row.
+        start: the index of the first line with a row.
         separator: the separator of values.
         indices: the index of the value of each column.
         class_indices: the index of the value of each class that has a column of 0 and 1.
@@ -53,7 +59,7 @@ class TableForm(NamedTuple):
     keys: Mapping[str, str] = {}
 
     def row(self, values: list[str]) -> Row | None:
-        """The values of a line by column; None if they do not fit."""
+        """The values of a line by column; None if they do not fit, for example in their number."""
         while len(values) > self.width and not values[-1].strip():
             values = values[:-1]  # VisDrone's lines end with a comma
         if len(values) > self.width and self.extra_values == 'last':
@@ -66,11 +72,9 @@ class TableForm(NamedTuple):
         row: dict[str, Any] = {name: values[i].strip() for name, i in self.indices.items()}
         for name, key in self.keys.items():
             row[name] = text_of_key(row[name], key)
-        numbers = NUMBERS & row.keys()
-        if self.below_header and not any(row[name] for name in numbers):
-            row = {name: value for name, value in row.items() if name not in numbers}
-        elif not all(NUMBER.fullmatch(row[name]) for name in numbers):
+        if (checked := _check_numbers(row, may_be_empty=self.below_header)) is None:
             return None
+        row = checked
         if not all(NUMBER_LIST.fullmatch(row.get(name, '')) for name in TAKE_REST):
             return None
         if self.class_indices:
@@ -113,6 +117,7 @@ def _values(lines: Sequence[str], form: TableForm) -> Iterator[tuple[int, list[s
 
 
 def _values_of_line(line: str, separator: str) -> list[str]:
+    """The values of a single line, as :func:`_values` divides it."""
     if separator == ' ':
         return line.split()
     return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
@@ -133,8 +138,11 @@ def _form_without_header(lines: Sequence[str], file: Path, columns: Columns) -> 
         if not _may_begin(line):
             continue
         for separator in SEPARATORS:
-            # Lists and names can contain the separator.
-            is_text = order[-1] in TAKE_REST or (separator == ' ' and order[-1] not in NUMBERS)
+            # A last column that is a list or a name takes all further values, since these can
+            # contain the separator.
+            is_text = order[-1] in TAKE_REST or (
+                separator == ' ' and order[-1] not in NUMBER_COLUMNS
+            )
             further = extra_values or ('last' if is_text else '')
             form = TableForm(
                 start, separator, indices, class_indices={}, width=len(order), extra_values=further
@@ -151,7 +159,8 @@ def _form_without_header(lines: Sequence[str], file: Path, columns: Columns) -> 
 def _form_by_header(lines: Sequence[str], file: Path, columns: Columns) -> TableForm:
     """The form of a table by its header, the first line that has the titles.
 
-    A title that the header lacks, such as ``box.x``, may be the key ``x`` in the column ``box``.
+    A title that the header lacks, such as ``box.x``, may be the key ``x`` of the JSON values in the
+    column ``box``. If no line has all titles, the line that has most of them is named in the error.
     """
     titles = columns.titles or {}
     wanted, best = {*titles.values(), *columns.class_titles}, list[str]()
@@ -165,7 +174,7 @@ def _form_by_header(lines: Sequence[str], file: Path, columns: Columns) -> Table
                 title_of = {name: outer_title.get(title, title) for name, title in titles.items()}
                 indices = {name: header.index(title) for name, title in title_of.items()}
                 class_indices = {title: header.index(title) for title in columns.class_titles}
-                keys = {
+                keys = {  # the part of a title after the title of its column and a dot
                     name: title[len(title_of[name]) + 1 :]
                     for name, title in titles.items()
                     if title in outer_title
@@ -189,9 +198,12 @@ def _form_by_header(lines: Sequence[str], file: Path, columns: Columns) -> Table
 
 
 def _rows_in_jsonl(file: Path, columns: Columns) -> Iterator[tuple[str, Row | None]]:
-    """The rows of a JSONL file: titles are keys, or ``outer.inner`` for keys of an inner object."""
+    """The rows of a JSONL file: titles are keys, or ``outer.inner`` for keys of an inner object.
+
+    A row lacks the columns whose key is missing or null.
+    """
     for number, content in enumerate(read_objects(file), 1):
-        row = {}
+        row: dict[str, str] = {}
         for name, title in (columns.titles or {}).items():
             value = content.get(title)
             if title not in content:
@@ -199,5 +211,16 @@ def _rows_in_jsonl(file: Path, columns: Columns) -> Iterator[tuple[str, Row | No
                 if isinstance(outer, dict):
                     value = outer.get(title.rpartition('.')[2])
             if value is not None:
-                row[name] = value if isinstance(value, str) else json.dumps(value)
-        yield f'line {number} of {file}', row
+                row[name] = value.strip() if isinstance(value, str) else json.dumps(value)
+        yield f'line {number} of {file}', _check_numbers(row, may_be_empty=True)
+
+
+def _check_numbers(row: Row, may_be_empty: bool) -> Row | None:
+    """The row if its numbers are numbers, else None.
+
+    If they may be empty and all are, as for an image without an object, they are left out.
+    """
+    numbers = NUMBER_COLUMNS & row.keys()
+    if may_be_empty and not any(row[name] for name in numbers):
+        return {name: value for name, value in row.items() if name not in numbers}
+    return row if all(NUMBER.fullmatch(row[name]) for name in numbers) else None

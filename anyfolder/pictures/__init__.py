@@ -1,1 +1,1 @@
-"""Labels over images, by OpenCV and Pillow."""
+"""Draw labels over images, by OpenCV and Pillow."""

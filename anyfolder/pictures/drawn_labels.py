@@ -1,4 +1,4 @@
-"""Boxes, masks, class maps and depth over an image, by OpenCV and Pillow."""
+"""Draw boxes, masks, class maps, depth and text over an image, by OpenCV and Pillow."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 import cv2
 import numpy as np
 
-from .letters import for_pillow
+from .letters import drawable_line
 from .palette import Color, color_of
 
 FONT = cv2.FONT_HERSHEY_SIMPLEX
@@ -15,18 +15,21 @@ MIN_TEXT_HEIGHT = 18  # pixels
 CAPITAL_HEIGHT = 0.73  # height of capital letters as a fraction of the font size
 SIDE_PER_LINE_WIDTH = 240  # pixels of the longer side for each pixel of a line's width
 OPACITY = 0.45  # share of the color in the pixels of a mask
-MAX_TEXT_SHARE = 0.15  # fraction of the picture covered by texts above which boxes have no text
+MAX_TEXT_SHARE = 0.15  # if the texts at boxes would cover more of the picture, none is drawn
 BACKGROUND = 'background'  # the name of a class that is not tinted
 WHITE = (255, 255, 255)
-MIN_DEPTH = 1e-3  # meters, whose inverse is shown
+MIN_DEPTH = 1e-3  # meters; smaller depths, whose inverse would be huge, are shown as this
 SHOWN_QUANTILES = (0.02, 0.98)  # quantiles of an image's disparities at the ends of the colors
 BRIGHT_FROM = 140  # brightness of a color above which text on it is black
 
 
 def colored(depth: np.ndarray, in_meters: bool) -> np.ndarray:
-    """A depth in meters, or else a disparity, (H, W) in colors (H, W, 3), bright nearby.
+    """A depth map (H, W) in colors (H, W, 3), RGB, bright nearby.
 
-    A depth of 0 is unknown, and black.
+    Args:
+        depth: the depth of each pixel in meters, where 0 is unknown and becomes black; or the
+            disparity of each pixel, which is large nearby.
+        in_meters: whether these are meters rather than disparities.
     """
     disparity, unknown = depth, np.zeros(depth.shape, bool)
     if in_meters:
@@ -107,6 +110,7 @@ def draw_legend(picture: np.ndarray, entries: Sequence[tuple[str, Color]]) -> No
 def _draw_rectangle(picture: np.ndarray, box: Sequence[int], color: Color) -> None:
     """Draw a box, with thinner lines if it is small."""
     left, top, right, bottom = box
+    # At least two thirds of a small box stay visible between its lines.
     thickness = min(_thickness(picture), max(min(right - left, bottom - top) // 6, 1))
     cv2.rectangle(picture, (left, top), (right, bottom), color, thickness)
 
@@ -138,14 +142,16 @@ def write_line(picture: np.ndarray, text: str, corner: tuple[int, int], color: C
     """Write text on a colored background with its upper left corner at (x, y)."""
     (width, height), (left, top) = _text_size(picture, text), corner
     cv2.rectangle(picture, corner, (left + width - 1, top + height - 1), color, cv2.FILLED)
-    ink = (0, 0, 0) if np.dot(color, (0.299, 0.587, 0.114)) > BRIGHT_FROM else WHITE
-    line, font = for_pillow(text)
+    brightness = np.dot(color, (0.299, 0.587, 0.114))  # the weights of ITU-R BT.601
+    ink = (0, 0, 0) if brightness > BRIGHT_FROM else WHITE
+    line, font = drawable_line(text)
     edge = height // 4
     if font:
         from PIL import Image, ImageDraw, ImageFont
 
         ground = picture[top : top + height, left : left + width]
         image, lettering = Image.fromarray(ground), ImageFont.truetype(font, _points(height))
+        # `ls`: the position is the left end of the baseline, as for OpenCV below.
         ImageDraw.Draw(image).text((edge, height - edge - 1), line, ink, lettering, anchor='ls')
         ground[:] = image
         return
@@ -157,7 +163,7 @@ def write_line(picture: np.ndarray, text: str, corner: tuple[int, int], color: C
 def _text_size(picture: np.ndarray, text: str) -> tuple[int, int]:
     """Width and height in pixels of a text with its background. All texts have the same height."""
     height = line_height(max(picture.shape[:2]))
-    line, font = for_pillow(text)
+    line, font = drawable_line(text)
     if font:
         from PIL import ImageFont
 
@@ -184,6 +190,7 @@ def _text_style(picture: np.ndarray) -> tuple[float, int]:
 
 
 def _thickness(picture: np.ndarray) -> int:
+    """The width of lines in a picture, in pixels."""
     return max(1, round(max(picture.shape[:2]) / SIDE_PER_LINE_WIDTH))
 
 

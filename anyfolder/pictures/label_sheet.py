@@ -1,4 +1,4 @@
-"""A sheet of images with their labels as stored in the folder, without augmentation."""
+"""Draw a sheet of images with their labels as stored in the folder, without augmentation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -33,9 +33,11 @@ MAX_LINE_LETTERS = 44  # in a line above a picture
 MAX_NAME_LETTERS = 20  # in a class name at a box and in the legend
 MAX_LEGEND_CLASSES = 24
 LEGEND_COLUMNS = 8  # columns of the legend below MAX_COLUMNS pictures; fewer below fewer pictures
-NO_SEGMENT = -1  # in a class map; 255 may be a class here
+NO_SEGMENT = -1  # a pixel without a segment in a class map; panoptic data may have a class 255
 
-Drawn = tuple[str, Sequence[int]]  # a text about an image's labels, and its classes in the legend
+# The result of a function that draws an image's labels: a text about them, for the line above the
+# picture, and the numbers of the classes that the legend must name.
+Drawn = tuple[str, Sequence[int]]
 
 
 class _Panel(NamedTuple):
@@ -82,6 +84,9 @@ def _panels(data: Dataset, split: str, image: Image) -> Iterator[_Panel]:
         yield _Panel(scaled(colored(depth, in_meters=True)), ('', ends))
 
 
+# The functions of DRAW_LABELS: each draws the labels of an image on its picture.
+
+
 def _describe_classes(data: Dataset, image: Image, picture: np.ndarray) -> Drawn:
     return ', '.join(image.labels) or 'no class', ()
 
@@ -118,11 +123,11 @@ DRAW_LABELS: dict[str, Callable[[Dataset, Image, np.ndarray], Drawn]] = {
 def _tint(
     data: Dataset, labels: np.ndarray, unlabeled: int, picture: np.ndarray
 ) -> tuple[list[int], list[int]]:
-    """Draw the class of each pixel (H, W), and return the tinted classes and all that occur.
+    """Draw the class of each pixel, and return the tinted classes and all that occur.
 
     Args:
         data: the dataset.
-        labels: the class numbers, at the size of the image.
+        labels: the class numbers (H, W), at the size of the image.
         unlabeled: the class number of pixels without a class, which are not tinted, like those of
             the background.
         picture: the picture of the image.
@@ -139,6 +144,7 @@ def _object_count(objects: Sequence[Object]) -> str:
 
 
 def _is_thing(data: Dataset, obj: Object) -> bool:
+    """Whether the class of an object is a thing; the last classes are stuff."""
     return data.number_of(obj.label) < len(data.classes) - data.stuff
 
 
@@ -198,7 +204,7 @@ def _draw_row(panels: Sequence[_Panel], width: int) -> np.ndarray:
 
 
 def _draw_legend(shown: Sequence[int], classes: Sequence[str], width: int) -> Iterator[np.ndarray]:
-    """Rows of class names, each on its color."""
+    """Rows of class names, each name on the color of its class."""
     names = [(classes[label], color_of(label)) for label in shown[:MAX_LEGEND_CLASSES]]
     if len(shown) > MAX_LEGEND_CLASSES:
         names.append((f'and {len(shown) - MAX_LEGEND_CLASSES} more', WHITE))
@@ -223,6 +229,6 @@ def _shortened_path(path: str) -> str:
     return path if len(path) <= MAX_LINE_LETTERS else f'...{path[3 - MAX_LINE_LETTERS :]}'
 
 
-def encoded(picture: np.ndarray) -> bytes:
-    """An RGB picture as PNG."""
+def encode_png(picture: np.ndarray) -> bytes:
+    """The content of a PNG file with an RGB picture (H, W, 3)."""
     return cv2.imencode('.png', np.ascontiguousarray(picture[..., ::-1]))[1].tobytes()

@@ -1,4 +1,4 @@
-"""Names in pictures, in a font that has their letters; letters in no font are described.
+"""Find a font for names in pictures, and describe the letters that no font has.
 
 OpenCV draws only ASCII, and Pillow and matplotlib draw a letter that their font lacks as a box. So
 the fonts of the system are searched, after DejaVu, which comes with matplotlib and has Latin,
@@ -23,7 +23,7 @@ from anyfolder.terminal import printable
 FIRST_FONT = 'DejaVu Sans'
 # Matches the names of fonts that have colored emoji, or a box for every letter.
 NO_LETTERS = re.compile('emoji|last ?resort|blank', re.IGNORECASE)
-FOLDERS = (
+FONT_FOLDERS = (
     '/usr/share/fonts',
     '/usr/local/share/fonts',
     '~/.local/share/fonts',
@@ -33,13 +33,17 @@ FOLDERS = (
     'C:/Windows/Fonts',
 )
 UPRIGHT = ('Regular', 'Book', 'Normal', 'Roman')  # names of styles
-PROBED_HEIGHT = 16  # height in pixels of letters that are compared
+PROBED_HEIGHT = 16  # font size in pixels at which letters are compared
 NO_LETTER = '\U0010ffff'  # a character that is in no font
-FROM_THE_RIGHT, MARKS = ('R', 'AL'), ('Mn', 'Mc')  # unicodedata's directions and categories
+# Unicode's directions of letters written from the right, and its categories of combining marks.
+FROM_THE_RIGHT, MARKS = ('R', 'AL'), ('Mn', 'Mc')
 
 
-def for_pillow(text: Any) -> tuple[str, str | None]:
-    """Text in one line as it can be drawn, and the font file; None for ASCII."""
+def drawable_line(text: Any) -> tuple[str, str | None]:
+    """Text in one line as it can be drawn, and the font file for Pillow.
+
+    The file is None for a line in ASCII, which OpenCV can draw.
+    """
     line = composed(printable(text))
     if line.isascii():
         return line, None
@@ -47,7 +51,7 @@ def for_pillow(text: Any) -> tuple[str, str | None]:
     # A single font is used: one that has all letters, or else the first one.
     complete = [font for font in fonts if all(has_letter(font, letter) for letter in line)]
     chosen = (complete or fonts)[:1]
-    is_shaped = all(map(features.check, ('raqm', 'fribidi')))
+    is_shaped = all(map(features.check, ('raqm', 'fribidi')))  # Raqm needs FriBiDi to reorder
     line = described(line, chosen, is_shaped)
     return line, None if line.isascii() else chosen[0][1]
 
@@ -85,7 +89,7 @@ def installed_fonts() -> list[tuple[str, str]]:
 
 def _fonts_in_folders() -> Iterator[tuple[str, str]]:
     """The names and files of the upright fonts in the folders of the system and of the user."""
-    for folder in FOLDERS:
+    for folder in FONT_FOLDERS:
         for file in sorted(Path(folder).expanduser().rglob('*')):
             if file.suffix.lower() in ('.ttf', '.otf', '.ttc'):
                 with suppress(OSError):
@@ -107,18 +111,25 @@ def has_letter(font: tuple[str, str], letter: str) -> bool:
         missing = _open_font(font[1]).getmask2(NO_LETTER)
     except (OSError, ValueError):
         return False
+    # Titles of charts can have line breaks, which no font draws.
     return letter == '\n' or (bytes(drawn[0]), drawn[1]) != (bytes(missing[0]), missing[1])
 
 
 def described(text: str, fonts: Sequence[tuple[str, str]], is_shaped: bool) -> str:
-    """The text with a description of each letter that the fonts lack, or that needs shaping."""
+    """The text with a description of each letter that cannot be drawn.
+
+    Args:
+        text: the text.
+        fonts: the names and files of the fonts that are used.
+        is_shaped: whether letters from the right and combining marks can be drawn.
+    """
 
     def is_drawn(letter: str) -> bool:
-        needs_shape = (
+        needs_shaping = (
             unicodedata.bidirectional(letter) in FROM_THE_RIGHT
             or unicodedata.category(letter) in MARKS
         )
-        return (is_shaped or not needs_shape) and any(has_letter(font, letter) for font in fonts)
+        return (is_shaped or not needs_shaping) and any(has_letter(font, letter) for font in fonts)
 
     runs = [(drawn, ''.join(run)) for drawn, run in groupby(text, is_drawn)]
     if all(drawn for drawn, _ in runs):

@@ -30,7 +30,8 @@ SERIES = (
         '#A5004B',
     ),
 )
-LIGHTNESS = (0.3, 0.6, 0.45)  # alternating, for the classes after those of SERIES
+# For the classes after those of SERIES: the lightness, which alternates, and the saturation.
+LIGHTNESS, SATURATION = (0.3, 0.6, 0.45), 0.8
 GOLDEN_RATIO = 0.618034  # its multiples spread evenly over the hue circle, however many there are
 
 Color = tuple[int, int, int]  # red, green and blue, 0 to 255
@@ -42,7 +43,7 @@ def color_of(label: int) -> Color:
         red, green, blue = bytes.fromhex(SERIES[label][1:])
         return red, green, blue
     hue = label * GOLDEN_RATIO % 1
-    parts = colorsys.hls_to_rgb(hue, LIGHTNESS[label % len(LIGHTNESS)], 0.8)
+    parts = colorsys.hls_to_rgb(hue, LIGHTNESS[label % len(LIGHTNESS)], SATURATION)
     red, green, blue = (round(255 * part) for part in parts)
     return red, green, blue
 

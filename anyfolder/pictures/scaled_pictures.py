@@ -1,4 +1,4 @@
-"""Images and overlays, scaled to the size in pages and sheets."""
+"""Scale images and class maps to the size at which reports and sheets show them."""
 
 import numpy as np
 from PIL import Image
@@ -8,7 +8,7 @@ MIN_SQUARES_SCALE = 6  # from this factor on, pixels of an enlarged image are sh
 
 
 def scaled(image: np.ndarray) -> np.ndarray:
-    """A copy of an image (H, W, 3) that was enlarged or reduced to :data:`SIDE`."""
+    """A copy of an image (H, W, 3), uint8, whose longer side is scaled to :data:`SIDE`."""
     height, width = image.shape[:2]
     scale = SIDE / max(height, width)
     size = max(round(width * scale), 1), max(round(height * scale), 1)
@@ -19,7 +19,7 @@ def scaled(image: np.ndarray) -> np.ndarray:
 
 
 def resized(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """A class map or a mask, resized to a width and height by the nearest pixel."""
+    """A class map or a mask (H, W), resized to a width and height by the nearest pixel."""
     rows, columns = (
         np.arange(new) * old // new for new, old in zip(reversed(size), values.shape, strict=True)
     )

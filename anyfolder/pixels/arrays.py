@@ -1,4 +1,4 @@
-"""Arrays of NumPy and HDF5 in files, whose headers are checked against the size of the file.
+"""Read NumPy and HDF5 arrays from untrusted files: headers are checked against the file's size.
 
 A header can claim any shape, an archive of a few megabytes can hold gigabytes of zeros, and HDF5
 can fill in values or take them from another file.
@@ -17,7 +17,7 @@ import numpy as np
 from anyfolder.errors import needed_by
 from anyfolder.limits import check_limit, describe_excess
 
-UNPACKED_BYTES = 1 << 28  # any file may unpack to this, however small it is
+UNPACKED_BYTES = 1 << 28  # the bytes to which any file may unpack, however small it is
 
 
 class ArrayHeader(NamedTuple):
@@ -33,7 +33,7 @@ def header_in(file: IO[bytes], length: int) -> ArrayHeader:
 
     Args:
         file: the file.
-        length: the number of bytes from here on.
+        length: the number of bytes from its position on.
 
     Raises:
         ValueError: if there is no header, or one of an unknown version, or if it claims more than

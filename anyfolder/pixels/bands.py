@@ -1,4 +1,7 @@
-"""Images of bands other than red, green and blue: NumPy arrays (.npy) and TIFF. Without torch."""
+"""Multispectral images, whose bands are not red, green and blue: NumPy arrays (.npy) and TIFF.
+
+Any other image, gray or in color, is called a photograph.
+"""
 
 import io
 import math
@@ -32,8 +35,10 @@ GRAY_OR_RGB, ALPHA, LAB = (0, 1, 2), (1, 2), (8, 9, 10)
 STRETCHED_PERCENTILES = (2, 98)  # percentiles of a band that become black and white in a picture
 
 
-def shape_of(source: Source) -> tuple[int, int, int] | None:
-    """Height, width and number of bands by the header; None for a photograph or another file.
+def multiband_shape(source: Source) -> tuple[int, int, int] | None:
+    """Height, width and number of bands of a multispectral image, from its header.
+
+    None for a photograph or another file.
 
     A TIFF is a photograph if it is gray or has three colors, with or without alpha, or if it has a
     palette or other color models. Several gray pages of equal size are bands.
@@ -68,10 +73,10 @@ def read_bands(source: Source, num_bands: int | None = None) -> np.ndarray:
 
     Raises:
         ValueError: if it has no bands or not ``num_bands`` bands, if a value is not finite, and see
-            :func:`shape_of`.
+            :func:`multiband_shape`.
         MissingExtraError: for TIFF without tifffile.
     """
-    shape = shape_of(source)
+    shape = multiband_shape(source)
     if shape is None or shape[2] != (num_bands or shape[2]):
         found = f'has {shape[2]} bands' if shape else 'is an image'
         raise ValueError(f'it {found}, and not {num_bands or "several"} bands')
@@ -108,8 +113,8 @@ def check_photograph(pixels: np.ndarray, name: str = '') -> None:
 def as_photograph(pixels: np.ndarray) -> np.ndarray:
     """A picture (H, W, 3) in BGR, uint8, from pixels (H, W, C).
 
-    A photograph stays unchanged. Of an image with bands, the first three are shown as blue, green
-    and red, each stretched over its values; of an image with fewer than three, the first as gray.
+    A photograph stays unchanged. The first three bands of an image are shown as blue, green and
+    red, each with its values stretched from 0 to 255; of fewer bands, the first one as gray.
     """
     if pixels.dtype == np.uint8 and pixels.shape[2:] == (3,):
         return pixels
@@ -132,10 +137,11 @@ def open_source(source: Source) -> Iterator[BinaryIO]:
 
 
 def _numpy_shape(file: BinaryIO) -> tuple[int, int, int]:
+    """Height, width and number of bands of a NumPy array, see :func:`multiband_shape`."""
     shape, dtype, _ = header_in(file, length_of(file))
     if len(shape) != 3 or not all(shape) or dtype.kind not in 'uif':
         raise ValueError(f'an array of the shape {shape} and type {dtype} is not (H, W, bands)')
-    without_memory = np.broadcast_to(np.uint8(0), shape)
+    without_memory = np.broadcast_to(np.uint8(0), shape)  # one value, viewed as the whole array
     return _bands_last(without_memory).shape
 
 
@@ -145,6 +151,7 @@ def _bands_last(values: np.ndarray) -> np.ndarray:
 
 
 def _tiff_shape(file: BinaryIO) -> tuple[int, int, int] | None:
+    """Height, width and number of bands of a TIFF, see :func:`multiband_shape`."""
     pages = list(tags_of_pages(file))
     if not pages or not {HEIGHT_TAG, WIDTH_TAG} <= pages[0].keys():
         raise ValueError('it is a TIFF without an image')
@@ -167,6 +174,7 @@ def _size(tags: Tags) -> tuple[int, int]:
 
 
 def _samples(tags: Tags) -> int:
+    """The number of values per pixel of a page, including alpha."""
     return tags.get(SAMPLES_TAG, (1,))[0]
 
 

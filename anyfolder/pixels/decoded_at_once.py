@@ -1,4 +1,4 @@
-"""Limit the pixels that threads decode at once to those of one image of the largest valid size."""
+"""Limit the total pixels that threads decode at the same time, to bound their memory."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,25 +6,26 @@ from threading import Condition
 
 from PIL import Image
 
-_decoded_changed = Condition()
-_decoded: list[int] = []  # the pixels of each image that is being decoded
+_changed = Condition()  # guards the list, and is notified when an image leaves it
+_in_progress: list[int] = []  # the number of pixels of each image that is being decoded
 
 
 @contextmanager
 def room_for(pixels: int) -> Iterator[None]:
     """Wait until an image of this many pixels fits in addition to those that other threads decode.
 
-    Four images of the largest size in four threads would take four times the memory of one. An
-    image that exceeds the limit alone waits until no other is decoded.
+    The limit is the largest number of pixels that one image may have. Without it, four images of
+    that size in four threads would take four times the memory of one. An image that exceeds the
+    limit by itself waits until no other is decoded.
     """
     # The limit of `check_pixels` for one image; without Pillow's limit, twice this image.
     max_pixels = 2 * (Image.MAX_IMAGE_PIXELS or pixels)
-    with _decoded_changed:
-        _decoded_changed.wait_for(lambda: not _decoded or sum(_decoded) + pixels <= max_pixels)
-        _decoded.append(pixels)
+    with _changed:
+        _changed.wait_for(lambda: not _in_progress or sum(_in_progress) + pixels <= max_pixels)
+        _in_progress.append(pixels)
     try:
         yield
     finally:
-        with _decoded_changed:
-            _decoded.remove(pixels)
-            _decoded_changed.notify_all()
+        with _changed:
+            _in_progress.remove(pixels)
+            _changed.notify_all()

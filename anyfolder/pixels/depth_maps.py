@@ -1,4 +1,4 @@
-"""Depth maps in files: 16-bit PNG, TIFF and NumPy arrays."""
+"""Read depth maps from files: 16-bit PNG, TIFF and NumPy arrays."""
 
 from pathlib import Path
 
@@ -27,9 +27,9 @@ def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
         scale: meters per unit.
 
     Raises:
-        ValueError: if it cannot be read, such as EXR, which OpenCV's wheels cannot read, if it does
-            not have one number for each pixel, or if it is a PNG of 8 bits and the scale is not
-            plausible for depth.
+        ValueError: if it cannot be read (OpenCV's wheels do not read EXR), if it does not have one
+            number for each pixel, or if it is a PNG of 8 bits and the scale is not plausible for
+            depth.
         OSError: if the file cannot be opened.
     """
     path = Path(path)

@@ -1,4 +1,4 @@
-"""Which files are images, by suffix or content, ignoring files that operating systems leave."""
+"""Find the images among files, by suffix or content, without files that operating systems leave."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -50,10 +50,8 @@ def is_os_metadata(path: Path | os.DirEntry[str]) -> bool:
 
 
 def is_image(path: Path) -> bool:
-    """Return whether this is a regular file that is an image by its suffix or content.
-
-    Opening a regular file does not block.
-    """
+    """Return whether this is a regular file that is an image by its suffix or content."""
+    # Other than regular files are not opened: reading a named pipe would block.
     if is_os_metadata(path) or not path.is_file():
         return False
     return path.name.lower().endswith(IMAGE_SUFFIXES) or _has_image_header(path)
@@ -73,7 +71,8 @@ def _has_image_header(path: Path) -> bool:
 def image_files(paths: Sequence[str], may_be_empty: bool = False) -> list[str]:
     """The image files among these paths, with folders searched recursively and sorted by name.
 
-    Volumes are replaced by their slices, see :mod:`~anyfolder.pixels.volume_slices`.
+    Volumes are replaced by the names of their slices, see
+    :mod:`~anyfolder.pixels.volume_slices`.
 
     Args:
         paths: files and folders.
@@ -105,10 +104,10 @@ def walk_files(
     is_skipped: Callable[[Path], bool] = lambda folder: False,
     on_repeated_link: Callable[[Path, Path], None] = lambda link, first: None,
 ) -> Iterator[Path]:
-    """All files below a folder except OS leftovers, sorted. Links are followed once per folder.
+    """All files below a folder, sorted, except hidden ones and those of :data:`OS_METADATA`.
 
-    Hidden folders are left out. A broken link with the suffix of an image counts as a file, whose
-    reader reports it.
+    Links to folders are followed, but each folder is visited only once. A broken link with the
+    suffix of an image counts as a file, so that its reader reports it.
 
     Args:
         folder: the root of the search.

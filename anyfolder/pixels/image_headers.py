@@ -1,4 +1,7 @@
-"""Image headers, and whether image files are complete. Without torch, for ONNX."""
+"""Read image headers, and check image files before they are decoded.
+
+A photograph is any image without bands, see :mod:`.bands`.
+"""
 
 import io
 import os
@@ -14,20 +17,21 @@ from PIL import Image
 from anyfolder.errors import needed_by
 from anyfolder.limits import describe_excess, limit
 
-from .bands import Source, open_source, shape_of
+from .bands import Source, multiband_shape, open_source
 from .plain_headers import HEAD_BYTES, plain_header
 from .tiff_pages import HEIGHT_TAG, TIFFS, WIDTH_TAG, tags_of_pages
 
 # Pillow's names of the supported formats, without HEIC. Others, such as PSD or PDF, are not read.
 IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
-DECODER_MEMORY = {'JPEG2000': 2}  # memory of a format's decoder relative to others
+DECODER_MEMORY = {'JPEG2000': 2}  # memory per pixel of a format's decoder relative to others
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 ORIENTATION_TAG = 0x0112  # EXIF tag
 ON_ITS_SIDE = range(5, 9)  # orientations of an image rotated by 90 degrees
 SUBFILE_TAG = 254  # a TIFF tag; 1 marks a smaller copy of another image
 # JPEG markers: of the start, of each scan, and of the end.
 JPEG_START, JPEG_SCAN, JPEG_END = b'\xff\xd8', b'\xff\xda', b'\xff\xd9'
-# The marker of a scan, with the length that belongs to its 1 to 4 components.
+# The marker of a scan, with the length of its header and its number of components, 1 to 4. The
+# marker alone can also occur by chance, such as in a thumbnail or in trailing bytes.
 SCAN_HEADER = re.compile(rb'\xff\xda\0(?:\x08\x01|\x0a\x02|\x0c\x03|\x0e\x04)')
 # The first and the last bytes of complete files, unless more bytes follow.
 FIRST_AND_LAST_BYTES = {
@@ -43,7 +47,7 @@ TOO_MANY = 'it has too many pixels; if that is intended, raise PIL.Image.MAX_IMA
 
 
 class Header(NamedTuple):
-    """The facts in the header of an image.
+    """What the header of an image states.
 
     Attributes:
         size: width and height as displayed (with the orientation applied).
@@ -72,9 +76,9 @@ def header_of(source: Source) -> Header:
             check_pixels(plain.width, plain.height)
             return Header((plain.width, plain.height), bits=plain.bits)
         file.seek(0)
-        if of_bands := shape_of(file):
-            return Header((of_bands[1], of_bands[0]), bands=of_bands[2])
-        with photograph(file) as image:
+        if shape := multiband_shape(file):
+            return Header((shape[1], shape[0]), bands=shape[2])
+        with open_photograph(file) as image:
             (width, height), orientation = image.size, _orientation(image)
             bits = 32 if image.mode in ('I', 'F') else 8
             # Pillow shows 16 bits in the mode, as in I;16, or in the arguments of its decoder. For
@@ -113,6 +117,7 @@ def has_end(file: BinaryIO) -> bool:
 
 
 def _orientation(image: Image.Image) -> int:
+    """The EXIF orientation, from 1 (as displayed) to 8."""
     # Without an EXIF chunk before the pixels, Pillow would decode a whole PNG to look for one after
     # them. Pillow rotates TIFF itself.
     return image.getexif().get(ORIENTATION_TAG, 1) if 'exif' in image.info else 1
@@ -125,7 +130,7 @@ def check_pixels(width: int, height: int, times: float = 1) -> None:
 
     Args:
         width, height: the size in the header.
-        times: the memory that decoding takes, relative to the pixels.
+        times: the memory per pixel that decoding takes, relative to common formats.
     """
     max_pixels = Image.MAX_IMAGE_PIXELS
     if max_pixels is not None and width * height * times > 2 * max_pixels:
@@ -143,7 +148,7 @@ def check_decoding_cost(content: bytes) -> None:
         for tags in islice(tags_of_pages(io.BytesIO(content)), 1):
             check_pixels(tags.get(WIDTH_TAG, (0,))[0], tags.get(HEIGHT_TAG, (0,))[0])
         return
-    with photograph(content):
+    with open_photograph(content):
         pass
     if content.startswith(JPEG_START) and content.count(JPEG_SCAN) > limit('scans of a JPEG'):
         scans = sum(1 for _ in SCAN_HEADER.finditer(content))
@@ -152,8 +157,8 @@ def check_decoding_cost(content: bytes) -> None:
 
 
 @contextmanager
-def photograph(source: Source) -> Iterator[Image.Image]:
-    """The image with only its header read by Pillow.
+def open_photograph(source: Source) -> Iterator[Image.Image]:
+    """Open a photograph by Pillow, which has read only its header.
 
     Raises:
         ValueError: if it is not an image, has too many pixels, or is a camera's raw file.

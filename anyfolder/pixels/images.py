@@ -1,4 +1,8 @@
-"""The one image reader: the pixels of a file as displayed."""
+"""The one image reader of the package: the pixels of an image file as displayed.
+
+*Bands* are the channels of a multispectral image. Any other image, gray or in color, is called a
+photograph.
+"""
 
 from pathlib import Path
 
@@ -9,21 +13,21 @@ from PIL import ImageOps
 from anyfolder.errors import InputError, first_line
 from anyfolder.limits import read_within
 
-from .bands import read_bands, shape_of
+from .bands import multiband_shape, read_bands
 from .image_headers import (
     JPEG_END,
     JPEG_SCAN,
     JPEG_START,
     check_decoding_cost,
     displayed_size,
-    photograph,
+    open_photograph,
 )
 from .volume_slices import SLICE_NAME, file_and_number, read_slice
 
 PROGRESSIVE = b'\xff\xc2'  # the marker of a progressive JPEG
-GRAY = 128  # value of missing pixels in a JPEG
+MISSING_PIXEL = 128  # the gray with which decoders fill missing pixels of a JPEG
 PIXEL_LAYOUT = 'pixels (height, width, 3) in BGR, from 0 to 255, as uint8'
-COLOR_TYPES = {
+COLOR_TYPES = {  # OpenCV's flags by the names of mmcv
     'color': cv2.IMREAD_COLOR,
     'grayscale': cv2.IMREAD_GRAYSCALE,
     'unchanged': cv2.IMREAD_UNCHANGED,
@@ -32,8 +36,8 @@ COLOR_TYPES = {
 }
 
 
-def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) -> np.ndarray:
-    """Decode an image as displayed, by default to BGR (H, W, 3) of 8 bits.
+def decode(content: bytes, color_type: str | int = 'color', keep_depth: bool = False) -> np.ndarray:
+    """Decode a photograph, by default as displayed and to BGR (H, W, 3) of 8 bits.
 
     OpenCV decodes the formats for which it applies the EXIF orientation; Pillow decodes the others,
     AVIF and HEIC. A JPEG without its end marker is read, as by Pillow with
@@ -41,50 +45,54 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
 
     Args:
         content: the encoded image.
-        color_type: a key of :data:`COLOR_TYPES`, or an OpenCV flag.
-        deep: whether values of more than 8 bits are kept. Otherwise the upper 8 of 16 bits are
-            read, which leaves 16 shades of a 12-bit image.
+        color_type: a key of :data:`COLOR_TYPES`, or an OpenCV flag. With ``'unchanged'`` and the
+            types that ignore the orientation, the image is decoded as stored, except TIFF, which
+            OpenCV always rotates. AVIF and HEIC lose their alpha in any case.
+        keep_depth: whether values of more than 8 bits are kept. Otherwise the upper 8 of 16 bits
+            are read, which leaves 16 shades of a 12-bit image.
 
     Raises:
         ValueError: if the content is not a complete photograph, has too many pixels or scans, or is
-            AVIF or HEIC with ``deep``.
+            AVIF or HEIC with ``keep_depth``.
     """
-    if of_bands := shape_of(content):
-        raise ValueError(f'it has {of_bands[2]} bands, which bands={of_bands[2]} reads')
+    if shape := multiband_shape(content):
+        raise ValueError(f'it has {shape[2]} bands, which bands={shape[2]} reads')
     check_decoding_cost(content)
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
-    flag |= cv2.IMREAD_ANYDEPTH if deep else 0
+    flag |= cv2.IMREAD_ANYDEPTH if keep_depth else 0
     lacks_end = content.startswith(JPEG_START) and _lacks_end(content)
     may_lack_scans = False
     if lacks_end:  # OpenCV 5 reads nothing without the end marker
         missing = JPEG_END[1:] if content.endswith(b'\xff') else JPEG_END
-        # If FF is there, all scans were written.
+        # A progressive JPEG that lacks its last scans is coarse. If the first byte of the marker is
+        # there, all scans were written.
         may_lack_scans = PROGRESSIVE in content and missing == JPEG_END
         content += missing
     if content[4:8] == b'ftyp':
-        if deep:
+        if keep_depth:
             raise ValueError(
                 'AVIF and HEIC are read with 8 bits only, and all bits are needed here; save it '
                 'as PNG or TIFF'
             )
         return _decode_with_pillow(content, flag)
     image = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
-    if image is None and deep:  # values of 32 bits, which OpenCV does not convert
+    if image is None and keep_depth:  # values of 32 bits, which OpenCV does not convert
         image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
         if image is not None and image.ndim == 2 and flag & cv2.IMREAD_COLOR:
             image = np.stack([image] * 3, axis=-1)
     if image is None:
         raise ValueError('the file is damaged, or in an unknown format, such as 32-bit values')
-    # Decoders fill missing pixels with gray; the last block touches a corner in any orientation.
-    if lacks_end and (may_lack_scans or (_corners(image) == GRAY).all(axis=-1).any()):
+    # If pixels are missing, the last block is. In any orientation it touches a corner.
+    if lacks_end and (may_lack_scans or (_corners(image) == MISSING_PIXEL).all(axis=-1).any()):
         raise ValueError('the file is truncated, and the rest of the image would be gray or coarse')
     return image
 
 
 def _lacks_end(content: bytes) -> bool:
     """True if the last scan of a JPEG has no end marker after it."""
-    if JPEG_END in content[-16:]:  # fast for nearly all files
+    if JPEG_END in content[-16:]:  # spares nearly all files the search below
         return False
+    # A thumbnail before the pixels has an end marker, too.
     return content.rfind(JPEG_END) < content.rfind(JPEG_SCAN)
 
 
@@ -94,7 +102,11 @@ def _corners(image: np.ndarray) -> np.ndarray:
 
 
 def _decode_with_pillow(content: bytes, flag: int) -> np.ndarray:
-    with photograph(content) as image:
+    """The pixels by an OpenCV flag: (H, W, 3) in BGR, or gray (H, W).
+
+    ``IMREAD_UNCHANGED`` is -1, with all bits set. So it ignores the orientation, as in OpenCV.
+    """
+    with open_photograph(content) as image:
         as_stored = flag & cv2.IMREAD_IGNORE_ORIENTATION
         image = image if as_stored else ImageOps.exif_transpose(image)
         pixels = cv2.cvtColor(np.asarray(image.convert('RGB')), cv2.COLOR_RGB2BGR)
@@ -102,14 +114,18 @@ def _decode_with_pillow(content: bytes, flag: int) -> np.ndarray:
 
 
 def read_image(image: str | Path | np.ndarray) -> np.ndarray:
-    """The pixels (H, W, 3) of an image file as displayed, in BGR.
+    """The pixels (H, W, 3) of an image as displayed, in BGR.
 
     For an image with bands, these are its values (H, W, bands), see
     :func:`~anyfolder.pixels.bands.read_bands`; for a slice of a volume, its values (H, W, 1).
 
+    Args:
+        image: an image file, the name of a slice (see :mod:`~anyfolder.pixels.volume_slices`), or
+            an array, see :func:`pixels_of_array`.
+
     Raises:
         InputError: if the file cannot be read, or has more pixels than
-            ``PIL.Image.MAX_IMAGE_PIXELS`` allows, or see :func:`pixels_of_array`.
+            ``PIL.Image.MAX_IMAGE_PIXELS`` allows, or if an array is not an image.
     """
     if isinstance(image, np.ndarray):
         return pixels_of_array(image)
@@ -120,7 +136,7 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
             return read_slice(*file_and_number(str(image)))[..., None]
         content = read_within(image, 'bytes of an image')
         displayed_size(content)  # before memory is allocated for the pixels
-        return read_bands(content) if shape_of(content) else decode(content)
+        return read_bands(content) if multiband_shape(content) else decode(content)
     except Exception as error:  # decoders raise any error
         raise InputError(
             f'The image {str(image)!r} cannot be read ({first_line(error)}).'

@@ -16,13 +16,14 @@ STARTS = (
     *(JPEG, PNG, b'BM', b'GIF8', b'RIFF', b'II', b'MM', b'\0\0\0\x0cjP', b'\xff\x4f\xff\x51'),
     *(b'\x93NUMPY', *(b'P%d' % kind for kind in range(1, 7)), b'Pf', b'PF', b'Py'),
 )
-# JPEG markers: of frames (baseline, extended and progressive), of segments without a length, and of
-# the pixels.
+# The second byte of JPEG markers: of frames (baseline, extended and progressive), and of segments
+# without a length. Then the marker of the pixels.
 FRAME_MARKERS, MARKERS_WITHOUT_LENGTH = (0xC0, 0xC1, 0xC2), range(0xD0, 0xDA)
 SCAN_MARKER = b'\xff\xda'
 FRAME = struct.Struct('>BHHB')  # bits, height, width and number of colors
 IHDR = struct.Struct('>4sIIBBBBBI')  # its name, width, height, bits, colors, ... and checksum
-PNG_BITS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # by colors
+# The valid bits per value by PNG's color type: gray, RGB, palette, gray with alpha, and RGBA.
+PNG_BITS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 
 
 class PlainHeader(NamedTuple):
@@ -58,24 +59,32 @@ def plain_header(start: bytes) -> PlainHeader | None:
 
 
 def _jpeg_header(start: bytes) -> PlainHeader | None:
-    position = 2
+    """The frame header of a JPEG, which is found by the lengths of the segments before it."""
+    position = 2  # after the marker of the start
     while start[position] == 0xFF and start[position + 1] not in MARKERS_WITHOUT_LENGTH:
         if start[position + 1] in FRAME_MARKERS:
-            bits, height, width, colors = FRAME.unpack_from(start, position + 4)
+            content = position + 4  # after the marker and the length of the segment
+            bits, height, width, colors = FRAME.unpack_from(start, content)
             is_plain = bits == 8 and colors in (1, 3, 4) and width and height
+            # EXIF, which may hold an orientation, comes before the frame. Files whose pixels do not
+            # begin within `start` are left to Pillow.
             is_plain = (
                 is_plain and SCAN_MARKER in start[position:] and b'Exif' not in start[:position]
             )
             return PlainHeader(width, height, bits) if is_plain else None
+        # The length of a segment includes its own two bytes, but not the marker.
         position += 2 + int.from_bytes(start[position + 2 : position + 4], 'big')
     return None
 
 
 def _png_header(start: bytes) -> PlainHeader | None:
-    name, width, height, bits, colors, *_, checksum = IHDR.unpack_from(start, len(PNG) + 4)
+    """The chunk IHDR of a PNG, which is the first one."""
+    position = len(PNG) + 4  # after the signature and the length of the chunk
+    name, width, height, bits, colors, *_, checksum = IHDR.unpack_from(start, position)
     pixels = start.find(b'IDAT')
     is_plain = name == b'IHDR' and width and height and bits in PNG_BITS.get(colors, ())
     is_plain = is_plain and pixels > 0 and b'eXIf' not in start[:pixels]
-    if not is_plain or crc32(start[len(PNG) + 4 : len(PNG) + 21]) != checksum:
+    in_checksum = start[position : position + IHDR.size - 4]  # the chunk before its checksum
+    if not is_plain or crc32(in_checksum) != checksum:
         return None
     return PlainHeader(width, height, 16 if bits == 16 else 8)

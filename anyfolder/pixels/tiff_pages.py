@@ -20,7 +20,7 @@ VALUE_SIZES = dict(enumerate((1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4), 1)) | {16:
 INTEGER_TYPES = {1, 3, 4, 13, 16, 18}
 MAX_VALUES = 64  # values that are read from a tag
 
-Tags = Mapping[int, tuple[int, ...]]
+Tags = Mapping[int, tuple[int, ...]]  # the values of each tag by its number
 
 
 def tags_of_pages(file: BinaryIO) -> Iterator[Tags]:
@@ -46,7 +46,10 @@ class _Reader:
     """Reads numbers of a TIFF.
 
     Attributes:
-        first: the position of the first page.
+        first_offset: the position of the first page.
+        count_size: the bytes of the number of tags of a page.
+        address_size: the bytes of an address, and of the number of values of a tag.
+        tag_size: the bytes of a tag.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -54,7 +57,6 @@ class _Reader:
         file.seek(0)
         head = file.read(16)
         self.is_little = head.startswith(b'II')
-        # Numbers of bytes: of the count of tags, of an address or a count of values, and of a tag.
         is_big = head.startswith(BIG_TIFFS)
         self.count_size, self.address_size, self.tag_size = (8, 8, 20) if is_big else (2, 4, 12)
         self.first_offset = self.number(head[self.address_size : 2 * self.address_size])

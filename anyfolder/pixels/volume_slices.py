@@ -1,6 +1,7 @@
-"""Slices in the layout of TransUNet's authors: ``NAME.npz`` or ``VOLUME.npy.h5``. Without torch.
+"""Slices of medical volumes in the files of TransUNet's authors: ``NAME.npz``, ``VOLUME.npy.h5``.
 
-A slice of a volume is named by its number after the file, from 0: ``VOLUME.npy.h5[12]``.
+An ``.npz`` has one slice. A slice of a volume is named by its number, from 0, after the file:
+``VOLUME.npy.h5[12]``. The array of the pixels is called ``image``.
 """
 
 import re

@@ -1,11 +1,11 @@
-"""The images of a folder with their annotations from the files of a format."""
+"""Read the annotation files of one format, and find the image of each annotation."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from .class_names import warn_repeated
-from .file_contents import reading
+from .file_contents import rejecting_incomplete
 from .findings import Findings
 from .format_folder import FormatFolder
 from .formats.parsed import Parsed
@@ -17,7 +17,7 @@ from .records import Records
 def read_images(
     tree: Tree, format: Format, folder: FormatFolder, findings: Findings
 ) -> tuple[Records, list[str]]:
-    """The images of the files of a format, and the names of the classes in their order, if any.
+    """The images with annotations, and the class names in order as far as the files give them.
 
     Args:
         tree: the files of the folder.
@@ -26,7 +26,7 @@ def read_images(
         findings: collects missing images and errors in the files.
 
     Raises:
-        InputError: if a file is incomplete.
+        InputError: if a file is incomplete for its format.
     """
     names = [*folder.names]
     if format.image is None:
@@ -43,7 +43,7 @@ def _parse(
     format: Format, content: Any, file: Path, names: list[str], findings: Findings
 ) -> Parsed:
     """Parse a file. Its faults are noted, and its class names are added to ``names``."""
-    with reading(file, format.unit, format.name):
+    with rejecting_incomplete(file, format.unit, format.name):
         parsed = format.parse(content, file)
     findings.note_all(parsed.faults)
     warn_repeated(parsed.names, file, findings)
@@ -54,7 +54,7 @@ def _parse(
 def _read_lists(
     tree: Tree, format: Format, folder: FormatFolder, names: list[str], findings: Findings
 ) -> Records:
-    """The images of files that list several."""
+    """The images of files that each list any number of images, such as COCO's."""
     records = []
     for file, content in folder.files.items():
         split = tree.stated_split(file)
@@ -69,9 +69,9 @@ def _read_lists(
 def _read_file_per_image(
     tree: Tree, format: Format, folder: FormatFolder, names: list[str], findings: Findings
 ) -> Records:
-    """The images of files that belong to one image each."""
-    name_of = dict(_image_names(tree, format, folder.files, findings))
-    pairs = tree.index.pair({file: [name] for file, name in name_of.items()}, findings)
+    """The images of files that belong to one image each, such as Pascal VOC's."""
+    image_name_of = dict(_image_names(tree, format, folder.files, findings))
+    pairs = tree.index.pair({file: [name] for file, name in image_name_of.items()}, findings)
     for file in pairs.unmatched:
         findings.note(folder.no_image_note.what, str(file), folder.no_image_note.remedy)
     splits, record_of = folder.splits or {}, {}
@@ -91,7 +91,7 @@ def _read_file_per_image(
 def _image_names(
     tree: Tree, format: Format, files: Mapping[Path, Any], findings: Findings
 ) -> Iterator[tuple[Path, str]]:
-    """The name of each file's image: that of the file, or else the one written in it.
+    """The name by which to find each file's image: its own name, or else the one written in it.
 
     A file that names another image than its own name does is noted, or rejected by a strict format.
     """
@@ -104,7 +104,7 @@ def _image_names(
         by_file_name = tree.index.match(file.stem, file)
         bare = PureWindowsPath(written).name  # its folders can be those of another machine
         by_content = tree.index.match(bare, file)
-        if len(by_content) != 1:
+        if len(by_content) != 1:  # several images of this name, which the folders may tell apart
             by_content = tree.index.match(written, file)
         if len(by_file_name) == len(by_content) == 1 and by_file_name != by_content:
             if format.is_strict:

@@ -1,5 +1,6 @@
-"""Masks as NumPy arrays, which are rejected with code that converts them to PNG."""
+"""Masks as NumPy arrays (``.npy``): not read, but rejected with code that converts them to PNG."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from anyfolder.errors import InputError
@@ -11,31 +12,43 @@ from .map_sets import kind_by_name
 
 
 def array_masks(tree: Tree) -> list[Path]:
-    """The ``.npy`` arrays in mask folders that are named after images.
+    """The ``.npy`` files in mask folders that have the name of an image.
 
-    Empty unless most arrays there have an image, and all of these are class numbers.
+    Empty unless most arrays in mask folders have an image, and all of these hold class numbers.
     """
     arrays = [
         file
         for file in tree.others
         if file.suffix.lower() == '.npy' and kind_by_name(tree.parts(file)) == 'mask'
     ]
-    pairs = tree.index.pair({file: [file.stem] for file in arrays}, Findings(skip_invalid=True))
+    discarded = Findings()  # arrays without an image are not an error here
+    pairs = tree.index.pair({file: [file.stem] for file in arrays}, discarded)
     paired = [*pairs.image_of]
     return paired if 2 * len(paired) > len(arrays) and all(map(_has_class_numbers, paired)) else []
 
 
 def check_array_masks(tree: Tree) -> None:
-    """Raise an ``InputError`` for masks as arrays, with code that converts them to PNG."""
+    """Raise an ``InputError`` for masks as arrays, with code that converts them to PNG.
+
+    The code converts the arrays below all folders that are named for masks. A negative number,
+    which PNG cannot hold, becomes 255, a pixel without a class.
+    """
     if not (masks := array_masks(tree)):
         return
+    folder_names = sorted({_mask_folder_name(tree.parts(file)) for file in masks})
     raise InputError(
-        f'{str(masks[0])!r} is a mask as an array, but masks must be images; convert to 16-bit PNG '
-        f'in the folder {str(tree.folder)!r}, by: `import numpy as np, pathlib; '
-        "from PIL import Image; [Image.fromarray(np.load(f).astype('uint16'))"
-        ".save(f.with_suffix('.png')) for f in pathlib.Path()"
-        f".rglob('{masks[0].parent.name}/*.npy')]`."
+        f'{str(masks[0])!r} is a mask as an array, but masks must be images; convert all to 16-bit '
+        f'PNG in the folder {str(tree.folder)!r}, by: `import numpy as np, pathlib; '
+        'from PIL import Image; [Image.fromarray('
+        "np.where((a := np.load(f).astype(int)) < 0, 255, a).astype('uint16'))"
+        ".save(f.with_suffix('.png')) "
+        f"for name in {folder_names} for f in pathlib.Path().rglob(name + '/**/*.npy')]`."
     )
+
+
+def _mask_folder_name(folders: Sequence[str]) -> str:
+    """The innermost folder that is named for masks, such as ``masks`` or ``train_masks``."""
+    return next(name for name in reversed(folders) if kind_by_name((name,)) == 'mask')
 
 
 def _has_class_numbers(file: Path) -> bool:

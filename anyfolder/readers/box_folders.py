@@ -14,9 +14,9 @@ from .class_names import class_name, warn_merged
 from .findings import Findings
 from .format_folder import (
     FormatFolder,
-    coco_folder,
-    open_images_folder,
-    supervisely_folder,
+    prepare_coco,
+    prepare_open_images,
+    prepare_supervisely,
 )
 from .image_tree import Tree
 from .listing import Listing
@@ -24,20 +24,21 @@ from .masks_of_objects import check_masks_of_objects
 from .object_checks import check_instances
 from .records import Records
 from .split_lists import Lists
-from .voc_folder import voc_folder
-from .yolo_folder import yolo_folder
+from .voc_folder import prepare_voc
+from .yolo_folder import prepare_yolo
 
 # Class names that mean 'ignore this region' in LabelMe, VisDrone and KITTI; compared without outer
 # underscores.
 IGNORED = ('ignore', 'ignored', 'ignored regions', 'ignored-regions', 'dontcare')
 BACKGROUND_SHAPE = '_background_'  # LabelMe's name
-# Per format, what the folder adds to its annotation files: class order, splits, lists.
-FOLDERS: dict[str, Callable[[Tree, Mapping[Path, Any], Findings], FormatFolder]] = {
-    'COCO': coco_folder,
-    'Open Images': open_images_folder,
-    'Pascal VOC': voc_folder,
-    'Supervisely': supervisely_folder,
-    'YOLO': yolo_folder,
+# For formats whose folders state more than their annotation files (class order, splits): a function
+# that finds it. Other formats are read from the files alone.
+PREPARE: dict[str, Callable[[Tree, Mapping[Path, Any], Findings], FormatFolder]] = {
+    'COCO': prepare_coco,
+    'Open Images': prepare_open_images,
+    'Pascal VOC': prepare_voc,
+    'Supervisely': prepare_supervisely,
+    'YOLO': prepare_yolo,
 }
 
 
@@ -87,22 +88,24 @@ def read_format(
 
     Args:
         tree, skip_invalid, with_masks: see :func:`read_annotated_folder`.
-        formats: those of the folder.
-        with_background: whether background shapes are kept, which are not objects.
+        formats: the formats found in the folder, each with its files. There must be one.
+        with_background: whether LabelMe's background shapes are kept, to be drawn in masks. They
+            are not objects.
 
     Raises:
         InputError: see :func:`read_annotated_folder`.
     """
     if len(formats) > 1:
-        kinds = ' and '.join(one.name for one in formats)
-        firsts = ' and '.join(repr(str(next(iter(one.files)))) for one in formats)
+        names_of_formats = ' and '.join(one.name for one in formats)
+        first_files = ' and '.join(repr(str(next(iter(one.files)))) for one in formats)
         raise UnclearError(
-            f'{str(tree.folder)!r} has boxes as {kinds}, in {firsts}; keep one of them.',
+            f'{str(tree.folder)!r} has boxes as {names_of_formats}, in {first_files}; keep '
+            'one of them.',
             labels=[*formats[0].files],  # keywords pre-fill a layout file (UnclearError)
         )
     [(format, files)] = formats
     findings = Findings(skip_invalid)
-    prepare = FOLDERS.get(format.name)
+    prepare = PREPARE.get(format.name)
     folder = prepare(tree, files, findings) if prepare else FormatFolder(files)
     records, names = read_images(tree, format, folder, findings)
     names = _normalize_names(records, names, findings)
@@ -110,7 +113,7 @@ def read_format(
         what = f'{BACKGROUND_SHAPE} shapes left out, which are not objects'
         leave_out(records, what, lambda instance: instance.name == BACKGROUND_SHAPE, findings)
 
-    def compare(records: Records) -> Records:
+    def compare(records: Records) -> Records:  # with the pixels, see `build_listing`
         check_instances(records, findings, with_masks)
         empty = (record.path for record in records if not record.instances)
         findings.warn_all('images without an object', empty)

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .file_contents import reading
+from .file_contents import rejecting_incomplete
 from .formats.table import FORMATS, TABLES, YOLO, Format
 from .image_tree import Tree
 from .tables import read_objects, read_table
@@ -30,7 +30,7 @@ class _Candidate(NamedTuple):
 
     Attributes:
         file: the file.
-        sample: the content by which its format is recognized: of a table, only the header.
+        sample: the content by which its format is recognized; for a table, only the header.
         load: returns the whole content.
     """
 
@@ -64,19 +64,19 @@ def _recognize(candidates: Iterator[_Candidate]) -> list[FormatFiles]:
         for format in FORMATS:
             if file.suffix.lower() not in format.suffixes:
                 continue
-            with reading(file, format.unit, format.name):
-                if format.is_one(sample, file):
+            with rejecting_incomplete(file, format.unit, format.name):
+                if format.accepts(sample, file):
                     files[format][file] = load()
                     break
     return [FormatFiles(format, files_of_format) for format, files_of_format in files.items()]
 
 
 def _documents(tree: Tree) -> Iterator[_Candidate]:
-    """The files of JSON and XML."""
+    """The JSON and XML files."""
     loads = {'.json': tree.contents.json, '.xml': tree.contents.xml}
     for file in tree.others:
         if load := loads.get(file.suffix.lower()):
-            yield _Candidate(file, load(file), partial(load, file))  # parsed once
+            yield _Candidate(file, load(file), partial(load, file))  # the content is cached
 
 
 def _tables(tree: Tree) -> Iterator[_Candidate]:

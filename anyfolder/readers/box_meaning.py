@@ -51,8 +51,9 @@ UNITS = {
         'divide them by the width and height of their image',
     ),
 }
-UNIT_WORDS = dict(xywh='size', xyxy='corners', center='center')  # names of forms in a layout
-SIZES_OR_CORNERS = {'xywh', 'xyxy'}  # forms that even a few boxes distinguish
+UNIT_WORDS = dict(xywh='size', xyxy='corners', center='center')  # form -> its word in a layout
+# Forms that even a few boxes distinguish. A center differs less from the upper left corner.
+SIZES_OR_CORNERS = {'xywh', 'xyxy'}
 
 
 def check_meaning(records: Records) -> None:
@@ -105,9 +106,16 @@ def _is_likelier(
     sizes: np.ndarray,
     outside: np.ndarray,
 ) -> bool:
-    """True if nearly all boxes fit with another meaning, and far more than as stated."""
-    is_distinct = other.form == stated.form or {other.form, stated.form} == SIZES_OR_CORNERS
-    if outside.sum() < MANY_OUTSIDE and not (is_distinct and outside.mean() > SHARE_OUTSIDE):
+    """True if nearly all boxes fit with another meaning, and far more than as stated.
+
+    Args:
+        other, stated: the two meanings.
+        numbers: the boxes (N, 4).
+        sizes: width and height of their images (N, 2).
+        outside: whether each box does not fit as stated (N).
+    """
+    few_suffice = other.form == stated.form or {other.form, stated.form} == SIZES_OR_CORNERS
+    if outside.sum() < MANY_OUTSIDE and not (few_suffice and outside.mean() > SHARE_OUTSIDE):
         return False
     wrong = (~_fits(numbers, sizes, other)).sum()
     return wrong <= min(MAX_STRAY_SHARE * len(numbers), outside.sum() / 10)

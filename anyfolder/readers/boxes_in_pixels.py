@@ -8,19 +8,22 @@ from .formats.json_values import number_of
 from .geometry import BOX_FORMS, box_around, scaled, upright_box
 from .records import ImageRecord, Instance, Records
 
-BEYOND = 0.05  # fraction of the image by which rounded values may exceed it
+RELATIVE_TOLERANCE = 0.05  # fraction of the image by which rounded values may exceed it
 
 
-def to_pixels(records: Records, findings: Findings, is_certain: bool = False) -> None:
+def to_pixels(records: Records, findings: Findings, form_is_stated: bool = False) -> None:
     """Convert the boxes and polygons of all images to pixels, and the boxes to one form.
 
-    Objects with invalid numbers are rejected and removed. An object that has only polygons gets the
-    upright box around them, and a rotated box is replaced by the upright one around it.
+    An object with an invalid box is rejected and removed, and so is one without a box if its
+    polygons are invalid. Polygons next to a box are checked later, by :mod:`.object_masks`, if they
+    are needed. An object that has only polygons gets the upright box around them, and a rotated box
+    is replaced by the upright one around it.
 
     Args:
         records: images of known size.
         findings: collects errors.
-        is_certain: whether the user stated the form of boxes, so it is not checked.
+        form_is_stated: whether the user stated the form of the boxes, and whether pixels count from
+            1. Then neither is questioned.
 
     Raises:
         InputError: if the boxes have another form than stated, see :mod:`.box_meaning`.
@@ -29,7 +32,7 @@ def to_pixels(records: Records, findings: Findings, is_certain: bool = False) ->
         record.instances = [
             instance for instance in record.instances if _convert_numbers(instance, findings)
         ]
-    if not is_certain:
+    if not form_is_stated:
         check_meaning(records)
     for record in records:
         record.instances = [
@@ -37,7 +40,7 @@ def to_pixels(records: Records, findings: Findings, is_certain: bool = False) ->
             for instance in record.instances
             if _convert_to_pixels(instance, record, findings)
         ]
-    _count_from_0(records, is_certain)
+    _count_from_0(records, form_is_stated)
     for record in records:
         for instance in record.instances:
             upright = upright_box(instance.box, number_of(instance.degrees))
@@ -48,7 +51,7 @@ def to_pixels(records: Records, findings: Findings, is_certain: bool = False) ->
 
 
 def _convert_numbers(instance: Instance, findings: Findings) -> bool:
-    """Convert the values of an object to numbers; return whether that is possible."""
+    """Convert the values of an object to numbers; return False if it is rejected as invalid."""
     if isinstance(instance.segmentation, list):
         instance.segmentation = [
             [number_of(value) for value in part] if isinstance(part, (list, tuple)) else [math.nan]
@@ -56,10 +59,11 @@ def _convert_numbers(instance: Instance, findings: Findings) -> bool:
         ]
     box = [number_of(value) for value in instance.box]
     if not box and isinstance(instance.segmentation, list):
-        values = [value for part in instance.segmentation for value in part]
-        if len(values) > 1 and all(map(math.isfinite, values)):
+        # Whether there are three points is checked later, if polygons are needed.
+        has_point = any(len(part) > 1 for part in instance.segmentation)
+        if has_point and all(math.isfinite(x) for part in instance.segmentation for x in part):
             return True
-        what = 'polygons are not three or more pairs of finite numbers'
+        what = 'polygons are empty, or have values that are not finite numbers'
         findings.reject(what, 'correct them', instance.origin, few_are_tolerated=True)
         return False
     if len(box) != 4 or not all(map(math.isfinite, box)):
@@ -72,11 +76,14 @@ def _convert_numbers(instance: Instance, findings: Findings) -> bool:
 
 
 def _convert_to_pixels(instance: Instance, record: ImageRecord, findings: Findings) -> bool:
-    """Convert an object to pixels; reject it and return False if it has fractions beyond 0 to 1."""
+    """Convert an object to pixels; return False if it is rejected.
+
+    It is rejected if it should have fractions, and has values far below 0 or above 1.
+    """
     polygons = instance.segmentation if isinstance(instance.segmentation, list) else []
     if instance.relative:
         values = [*instance.box, *(value for part in polygons for value in part)]
-        if max(values) > 1 + BEYOND or min(values) < -BEYOND:
+        if max(values) > 1 + RELATIVE_TOLERANCE or min(values) < -RELATIVE_TOLERANCE:
             findings.reject(
                 'objects have values beyond 0 to 1, but need fractions of the width and height',
                 'divide pixels by the size of the image',
@@ -94,15 +101,21 @@ def _convert_to_pixels(instance: Instance, record: ImageRecord, findings: Findin
     return True
 
 
-def _count_from_0(records: Records, is_certain: bool) -> None:
-    """Shift objects that count pixels from 1. Unless stated, a corner at 0 means that none do."""
+def _count_from_0(records: Records, form_is_stated: bool) -> None:
+    """Shift the objects whose format counts pixels from 1, as Pascal VOC does.
+
+    Many programs write VOC's format, but count from 0. An upper left corner at 0 shows that, and
+    then no object is shifted, unless the user stated that pixels count from 1.
+    """
     from_1_instances = [
         instance for record in records for instance in record.instances if instance.from_1
     ]
-    from_1 = is_certain or not any(min(instance.box[:2]) == 0 for instance in from_1_instances)
+    are_shifted = form_is_stated or not any(
+        min(instance.box[:2]) == 0 for instance in from_1_instances
+    )
     for instance in from_1_instances:
         instance.from_1 = False
-        if from_1:
+        if are_shifted:
             left, top, width, height = instance.box
             instance.box = left - 1, top - 1, width, height
             if isinstance(instance.segmentation, list):

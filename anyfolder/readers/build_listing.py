@@ -33,7 +33,7 @@ SHOWN_CLASSES = 5  # names in a message
 
 
 class Task(NamedTuple):
-    """The minimum to train on.
+    """The minimum that a data set needs so that it can be trained on, for one kind of label.
 
     Attributes:
         unit: the item with a class, in the singular, for messages.
@@ -77,8 +77,8 @@ class Draft:
         lists: the lists, if the reader has already read them.
         max_headers: above this number of images, only the headers of a sample are read. Default:
             all are read.
-        stratum: returns the stratum of an image; a tenth of each stratum is held out. Default: one
-            stratum.
+        stratum: returns the stratum of an image, such as its class; a tenth of each stratum is held
+            out. Default: all images are one.
         hint: the remedy if too little remains, such as a file that could not be read.
     """
 
@@ -105,9 +105,9 @@ def build_listing(
     Args:
         draft: the labels that the reader found.
         findings: collects repairs, omissions and errors.
-        compare: takes the images with their sizes, compares the annotations with the pixels, and
-            returns the images that stay. It may change them, and the names of the draft. It is
-            called exactly once, unless an error is raised before.
+        compare: takes the images, whose sizes are known now, compares the annotations with the
+            pixels, and returns the images that stay. It may change them, and the names of the
+            draft. It is called exactly once, unless an error is raised before.
 
     Returns:
         The listing. The reader sets the fields of single tasks (``masks``, ``stuff``,

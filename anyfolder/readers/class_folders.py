@@ -34,7 +34,7 @@ REMEDY = (
 
 
 class Labeled(NamedTuple):
-    """Images with their classes.
+    """Images with their classes, as one of the ways to find them gave them: folders or tables.
 
     Attributes:
         records: the images.
@@ -52,9 +52,9 @@ class Labeled(NamedTuple):
 def read_class_folders(
     tree: Tree, work_dir: str | Path | None = None, skip_invalid: bool = False
 ) -> Listing:
-    """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/`` in a tree.
+    """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/``.
 
-    Images and a table of their classes are also read, see :mod:`~anyfolder.readers.label_tables`.
+    Images with a table of their classes are also read, see :mod:`~anyfolder.readers.label_tables`.
     Without validation images, a tenth of each class is held out, at least one image of each class
     that has two. The choice depends only on the name of the class and on its images.
 
@@ -185,7 +185,7 @@ def _label_by_tables(tree: Tree, tables: TableLabels, findings: Findings) -> Lab
 
 
 def _note_unread_table(tree: Tree, records: Records, read: Collection[Path]) -> str:
-    """The note on a table that gives no image a class, in addition to the tables that are read."""
+    """The end of a hint that names a table or list that was not read; empty if there is none."""
     others = (
         file
         for suffix in LABEL_FILE_SUFFIXES
@@ -202,7 +202,10 @@ def _note_unread_table(tree: Tree, records: Records, read: Collection[Path]) -> 
 
 
 def _flat_images(tree: Tree, records: Records, lists: Lists, findings: Findings) -> Records:
-    """Validation or test images that lie in no class folder, with the labels of a list."""
+    """Validation or test images that lie in no class folder, with the labels of a list.
+
+    ImageNet has its validation images in one folder, and a list of their classes.
+    """
     class_of = {record.path: record.labels[0] for record in records}
     flat = {
         path for path in tree.images if path not in class_of and tree.split(path) in ('val', 'test')

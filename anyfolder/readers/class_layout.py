@@ -1,4 +1,8 @@
-"""Tell folders of classes from folders of splits."""
+"""Tell folders of classes from folders of splits.
+
+``top`` is the name of a folder directly in the data folder, ``below`` that of a folder within it.
+Either can be the class, and the other the split.
+"""
 
 import re
 from collections import defaultdict
@@ -12,7 +16,7 @@ from anyfolder.wording import option
 from .findings import Findings
 from .folders_beside_classes import Below, without_copies, without_results
 from .identity import FOLDER_KINDS
-from .image_tree import RUNS, Tree, is_run
+from .image_tree import RUN_FOLDERS, Tree, is_run
 from .listing import folder_class_name
 from .records import ImageRecord, Records
 from .splits import FILLERS, alike_splits, split_in, split_of, words_in
@@ -43,7 +47,7 @@ def read_by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Re
         for top, below in tops.items()
         if top not in split_folders and top not in flat_splits
     }
-    # True if all folders are splits without folders of classes.
+    # True if all folders are splits without folders of classes, so they are not classes either.
     without_classes = splits.keys() >= classes.keys() and len(classes) + len(flat_splits) > 1
     classes = without_copies(tree, classes, findings)
     if 'train' in split_folders.values() or without_classes:
@@ -62,11 +66,11 @@ def read_by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Re
                 f'{str(tree.folder / top)!r} has no images in folders of the classes; add '
                 'some, or remove it, and a tenth of the training images is held out.'
             )
-        of_class = without_results(tree.folder / top, tops[top], findings)
-        _check_class_folders(tree.folder / top, of_class, split == 'train', work_dir)
+        images_of_class = without_results(tree.folder / top, tops[top], findings)
+        _check_class_folders(tree.folder / top, images_of_class, split == 'train', work_dir)
         records += [
             ImageRecord(path, split, labels=(folder_class_name(name),))
-            for name, paths in sorted(of_class.items())
+            for name, paths in sorted(images_of_class.items())
             for path in paths
         ]
     if 'train' not in split_folders.values():
@@ -97,9 +101,9 @@ def _images_by_top(tree: Tree) -> dict[str, dict[str, list[Path]]]:
     return tops
 
 
-def _is_redundant(part: str, below: str) -> bool:
+def _is_redundant(top: str, below: str) -> bool:
     """True for the only folder in a split if it repeats the name, or is called images."""
-    split = split_of(part)
+    split = split_of(top)
     return bool(split) and (split_of(below) == split or below.casefold() in FOLDER_KINDS['image'])
 
 
@@ -175,11 +179,15 @@ def _check_class_folders(
     """Raise an ``InputError`` if a run would lie among the classes or a training class is empty."""
     run = work_dir.resolve() if work_dir else None
     real = folder.resolve()
-    # A folder such as work_dirs is known not to be a class.
-    if run and real in (run, *run.parents) and not {*RUNS} & {*run.relative_to(real).parts[:1]}:
+    # A folder such as work_dirs is not taken for a class, so a run may lie in it.
+    if (
+        run
+        and real in (run, *run.parents)
+        and not {*RUN_FOLDERS} & {*run.relative_to(real).parts[:1]}
+    ):
         raise InputError(
             f'{str(work_dir)!r} lies in {str(folder)!r}, where each folder is a class; give '
-            f'another {option("work_dir")}, such as {str(folder / RUNS[0] / "run")!r}.',
+            f'another {option("work_dir")}, such as {str(folder / RUN_FOLDERS[0] / "run")!r}.',
             option='work_dir',
         )
     if not any(classes.values()):

@@ -1,4 +1,4 @@
-"""Compare class names: names that look the same are the same."""
+"""Normalize and compare class names, so that names that look the same are one class."""
 
 import re
 import unicodedata
@@ -42,8 +42,12 @@ def class_name(text: str) -> str:
     return ' '.join(composed.split())
 
 
-def check_alike(named: Sequence[tuple[Path, Any]]) -> None:
-    """Raise an ``InputError`` if files name different classes, which makes numbers ambiguous."""
+def check_same_names(named: Sequence[tuple[Path, Any]]) -> None:
+    """Raise an ``InputError`` if files name different classes: class numbers would be ambiguous.
+
+    Args:
+        named: files, each with the class names in it in any comparable form.
+    """
     for file, names in named[1:]:
         if names != named[0][1]:
             raise InputError(
@@ -53,7 +57,7 @@ def check_alike(named: Sequence[tuple[Path, Any]]) -> None:
 
 
 def warn_merged(written: Iterable[str], findings: Findings) -> None:
-    """Note different spellings of one class."""
+    """Warn of different spellings of one class."""
     first: dict[str, str] = {}
     for name in dict.fromkeys(written):
         other = first.setdefault(class_name(name), name)
@@ -65,7 +69,7 @@ def warn_merged(written: Iterable[str], findings: Findings) -> None:
 
 
 def warn_repeated(names: Iterable[str], file: Path | None, findings: Findings) -> None:
-    """Note names that a file gives to several classes."""
+    """Warn of names that a file gives to several classes."""
     findings.warn_all(
         'categories with the same name, taken as one class',
         (f'{name!r} in {file}' for name, count in Counter(names).items() if count > 1),

@@ -1,4 +1,9 @@
-"""Images of more than 8 bits per value, and the range of their values."""
+"""The bit depth of images: warn if 16-bit images would look dark or pale in 8 bits.
+
+Training reads photographs with 8 bits per value: of 16 bits, the upper ones. A camera of 12 bits
+only fills the lower ones, so its images would be nearly black. A window, the values to read as
+black and white, corrects this. (For maps of depth in meters see :mod:`.depth_range`.)
+"""
 
 from collections.abc import Sequence
 from math import ceil, log2
@@ -13,19 +18,19 @@ MIN_CONTRAST = 64  # between the lowest and the highest value in the upper 8 bit
 LOSSY_FACTOR = 1.01  # factor by which a lossy format may exceed the highest value
 
 
-def warn_depth(
+def check_bit_depth(
     bits: int, images: Sequence[tuple[Path, Probe]], findings: Findings, all_have_bits: bool
 ) -> tuple[float, float] | None:
-    """Note the range of values if the upper 8 bits have little contrast, and reject 32 bits.
+    """Warn if the upper 8 of 16 bits have little contrast, and reject images of 32 bits.
 
     Args:
         bits: the bits per value, 16 or 32.
         images: the images with this many bits, some of which were decoded.
-        findings: collects the window that shows them.
+        findings: collects the images, with a window that would show them.
         all_have_bits: whether all images have this many bits.
 
     Returns:
-        The window with which all images must be read, if they need one.
+        The window (black, white) with which all images must be read, if they need one.
     """
     paths, ranges = (
         [path for path, _ in images],

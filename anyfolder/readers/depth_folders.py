@@ -1,4 +1,4 @@
-"""Match images with their depth maps."""
+"""Read folders of images and depth maps: match them, and choose the unit of the maps."""
 
 import os
 import re
@@ -57,7 +57,8 @@ def read_depth_folder(
     if not pairs.image_of:
         findings.check()  # raises if an image has two maps
         if disparities := _disparities(tree):
-            _, disparity_pairs = _pair_maps(tree, disparities, Findings(skip_invalid=True))
+            discarded = Findings()
+            _, disparity_pairs = _pair_maps(tree, disparities, discarded)
             raise UnclearError(
                 f'{str(tree.folder)!r} has maps of disparity, such as {str(disparities[0])!r}, and '
                 'depth is its inverse: the focal length in pixels times the baseline in meters, '
@@ -78,8 +79,9 @@ def read_depth_folder(
 
     def compare(records: Records) -> Records:
         nonlocal depth_range
-        meters = scale or _infer_scale(tree, [record.mask for record in records if record.mask])
-        kept, depth_range = check_depth(records, meters, check_all, findings)
+        maps_of_records = [record.mask for record in records if record.mask]
+        meters_per_unit = scale or _infer_scale(tree, maps_of_records)
+        kept, depth_range = check_depth(records, meters_per_unit, check_all, findings)
         return kept
 
     draft = Draft(
@@ -136,7 +138,7 @@ def _images_of(
 
 
 def _pair_maps(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[Path], Pairs]:
-    """The images, and the image of each map. Pictures of maps next to maps are left out."""
+    """The images, and the image of each map. 8-bit pictures of a map next to it are left out."""
     images, names, images_of = _images_of(tree, maps)
     maps_of = defaultdict[Path, list[Path]](list)
     for path, matches in images_of.items():
@@ -156,7 +158,8 @@ def _pair_maps(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[li
 
 def depth_pairs(tree: Tree) -> list[tuple[Path, Path]]:
     """The images of a folder, each with its depth map."""
-    _, pairs = _pair_maps(tree, _maps_of(tree), Findings(skip_invalid=True))
+    discarded = Findings()
+    _, pairs = _pair_maps(tree, _maps_of(tree), discarded)
     return [(image, path) for path, image in pairs.image_of.items()]
 
 
@@ -171,16 +174,16 @@ def _maps_of(tree: Tree) -> list[Path]:
     """The files that are depth maps: by their folder, their name, or an image next to them."""
     parts = [(path, *stem_and_suffix(str(path))) for path in [*tree.images, *tree.others]]
     photographs = {start for _, start, suffix in parts[: len(tree.images)] if suffix != '.npy'}
-    is_of_maps: dict[str, bool] = {}  # by folder: there are fewer folders than files
+    has_maps: dict[str, bool] = {}  # by folder: there are fewer folders than files
     maps = []
     for path, start, suffix in parts:
         if suffix.lower() not in DEPTH_SUFFIXES:
             continue
         folder, _, stem = start.rpartition(os.sep)
-        if folder not in is_of_maps:
-            is_of_maps[folder] = any(map(_is_folder_of_maps, tree.parts(path)))
+        if folder not in has_maps:
+            has_maps[folder] = any(map(_is_folder_of_maps, tree.parts(path)))
         is_next_to_image = suffix.lower() in ('.npy', '.exr') and start in photographs
-        if is_of_maps[folder] or is_next_to_image or DEPTH_WORD.search(stem):
+        if has_maps[folder] or is_next_to_image or DEPTH_WORD.search(stem):
             maps.append(path)
     return maps
 

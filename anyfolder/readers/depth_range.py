@@ -1,4 +1,8 @@
-"""The range of depth in a folder, without values that mark pixels of unknown depth."""
+"""The range of depth in a folder, without values that mark pixels of unknown depth.
+
+Unknown depth should be 0, but many programs write a huge value there, such as 65535 or 1e10. Such a
+marker would become the farthest depth, so it is recognized and left out.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +31,7 @@ class DepthRange(NamedTuple):
 
     Attributes:
         scale: meters per unit.
-        nearest, median, farthest: of known pixels, in meters.
+        nearest, median, farthest: depths of known pixels, in meters.
         maps: number of maps that were sampled.
     """
 
@@ -59,7 +63,7 @@ def check_depth(
     scale: float,
     check_all: bool,
     findings: Findings,
-    is_certain: bool = False,
+    scale_is_stated: bool = False,
 ) -> tuple[Records, DepthRange]:
     """The images whose map is valid, and the range of depth.
 
@@ -68,7 +72,7 @@ def check_depth(
         scale: meters per unit.
         check_all: whether all maps are read, rather than 500.
         findings: collects invalid maps, and values that are not depth.
-        is_certain: whether the user stated the scale, so it is not checked.
+        scale_is_stated: whether the user stated the scale, so it is not checked.
 
     Raises:
         InputError: if there is no depth, if it cannot be in meters, or if maps are invalid and not
@@ -84,7 +88,7 @@ def check_depth(
     nearest_of, median_of, farthest_of = np.array(values).T  # by map
     nearest, farthest = float(nearest_of.min()), float(farthest_of.max())
     median = float(np.median(median_of))
-    if median > MAX_BELIEVED_METERS and not is_certain:
+    if median > MAX_BELIEVED_METERS and not scale_is_stated:
         raise UnclearError(
             f'at {scale:g} m per unit, the median depth is {median:,.0f} m, too far for a '
             f'photograph; give {option("depth_scale")}, the meters per unit, such as 0.001 '

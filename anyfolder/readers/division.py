@@ -1,4 +1,4 @@
-"""Divide images into training, validation and test splits, each file once."""
+"""Divide images into training, validation and test splits, each file in one of them."""
 
 import os
 import zlib
@@ -37,8 +37,8 @@ def assign_splits(
         records: the images.
         tree: the files of the folder.
         findings: collects omissions and copies.
-        stratum: returns the stratum of an image; a tenth of each stratum is held out. Default: one
-            stratum.
+        stratum: returns the stratum of an image, such as its class; a tenth of each stratum is held
+            out. Default: all images are one.
 
     Returns:
         The images of each split, and whether the validation images were held out.
@@ -57,7 +57,7 @@ def assign_splits(
         else:
             parts[record.split or 'train'].append(record)
     if not parts['train']:
-        have = ' and '.join(name for name in SPLITS if parts[name]) or 'no part'
+        have = ' and '.join(name for name in SPLITS if parts[name]) or 'no split'
         raise UnclearError(
             f'{str(tree.folder)!r} has images for {have} and none to train on; put those '
             "into a folder 'train'.",
@@ -85,16 +85,16 @@ def _hold_out(
     stratum of its own, so none of it is taken. If all strata have one group, a tenth of all groups
     is taken.
     """
-    group_of: dict[str, Records] = {}
+    groups_by_name: dict[str, Records] = {}
     for record in parts['train']:
-        group_of.setdefault(record.group or str(record.path), []).append(record)
+        groups_by_name.setdefault(record.group or str(record.path), []).append(record)
     strata: dict[str, list[Records]] = {}
-    for name, group in group_of.items():
+    for name, group in groups_by_name.items():
         stratum = stratum_of(group[0]) or (name if name in train_only else '')
         strata.setdefault(stratum, []).append(group)
-    has_groups = 1 < len(group_of) < len(parts['train'])
+    has_groups = 1 < len(groups_by_name) < len(parts['train'])
     if has_groups and all(len(groups) == 1 for groups in strata.values()):
-        strata = {'': [*group_of.values()]}
+        strata = {'': [*groups_by_name.values()]}
     parts['train'] = []
     for stratum, groups in strata.items():
         seed = (SEED, zlib.crc32(os.fsencode(stratum))) if stratum else SEED
@@ -110,7 +110,7 @@ def _hold_out(
 
 
 def _warn_copies(parts: Parts, findings: Findings) -> None:
-    """Note files of equal content: copies of training images, and copies with other labels."""
+    """Warn of files of equal content: copies of training images, and copies with other labels."""
     by_size: dict[int, list[tuple[Split, ImageRecord]]] = {}
     for split in SPLITS:
         for record in parts[split]:

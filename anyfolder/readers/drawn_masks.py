@@ -1,4 +1,4 @@
-"""Draw masks from the polygons of objects."""
+"""Segmentation from the polygons or run lengths of objects, which are drawn as masks."""
 
 from itertools import chain
 
@@ -27,7 +27,7 @@ def from_polygons(tree: Tree, findings: Findings) -> Listing:
 
     Args:
         tree: the files of the folder.
-        findings: those of the search for mask files, which found none.
+        findings: the findings of the search for mask files, which found none.
 
     Raises:
         InputError: if there are no polygons either, and see

@@ -51,11 +51,11 @@ class FileContents:
         return self._cache['lines', file]
 
 
-def reading(file: Path, what: str, format: str) -> AbstractContextManager[None]:
-    """Turn an error about missing or wrong values in a file into an ``InputError``.
+def rejecting_incomplete(file: Path, what: str, format: str) -> AbstractContextManager[None]:
+    """A context in which errors about missing or wrong values become an ``InputError``.
 
     Args:
-        file: the file.
+        file: the file whose content is parsed in the context.
         what: the part of it that may be incomplete: ``'an image or a box'``.
         format: the name of its format.
     """

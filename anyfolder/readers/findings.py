@@ -1,4 +1,9 @@
-"""Findings while reading data: repairs, omissions and errors, each with its first examples."""
+"""Findings while reading data: repairs, omissions and errors, each with its first examples.
+
+Readers go on after a finding. They :meth:`~Findings.warn` of what they repair or leave out by
+design, and :meth:`~Findings.reject` what is invalid. At the end, :meth:`~Findings.check` raises an
+error about what is invalid, unless the user wants it left out.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,7 +24,7 @@ class FindingKind:
 
     Attributes:
         few_are_tolerated: see :meth:`Findings.reject`.
-        count: their number.
+        count: the number of findings.
         examples: the first of them.
     """
 

@@ -16,15 +16,15 @@ RESULT_FOLDERS = (
     'output', 'outputs', 'result', 'results', 'runs', 'prediction', 'predictions', 'preds',
     'inference', 'logs', 'checkpoints', 'weights', 'plots', 'visualizations',
 )  # fmt: skip
-# Images by subfolder; '' for those in the folder itself.
+# The images below a folder, by subfolder; '' for those in the folder itself.
 Below = Mapping[str, list[Path]]
-Group = TypeVar('Group', Below, list[Path])
+Images = TypeVar('Images', Below, list[Path])  # by subfolder, or all in one list
 
 
 def without_copies(
     tree: Tree, classes: Mapping[str, Below], findings: Findings
 ) -> dict[str, Below]:
-    """The class folders except those that contain the images of all others again, by class.
+    """The class folders except one that contains a copy of all others, each with its images.
 
     Raises:
         InputError: if a folder has folders of all classes with other images.
@@ -57,8 +57,8 @@ def _name_and_size(path: Path) -> tuple[str, int]:
 
 
 def without_results(
-    folder: Path, classes: Mapping[str, Group], findings: Findings
-) -> dict[str, Group]:
+    folder: Path, classes: Mapping[str, Images], findings: Findings
+) -> dict[str, Images]:
     """The class folders except program output, by name. A folder with only images may be a class.
 
     Nothing is left out if fewer than two classes would remain.

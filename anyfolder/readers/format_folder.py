@@ -1,4 +1,8 @@
-"""What a folder has in addition to the annotations of a format: lists, class names, other files."""
+"""What a folder states in addition to its annotation files: lists, class names, other files.
+
+A ``prepare_*`` function finds this for one format before the files are read, here or in a module of
+its own. All have the same arguments, see ``PREPARE`` in :mod:`.box_folders`.
+"""
 
 import re
 from collections import defaultdict
@@ -6,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from anyfolder.errors import InputError
 
 from .findings import Findings
 from .formats.json_values import text_of
@@ -15,7 +21,12 @@ from .tables import TABLE_SUFFIXES, read_table
 
 
 class MissingImageNote(NamedTuple):
-    """The note on an annotation file without an image, see :meth:`Findings.note`."""
+    """How an annotation file without an image is reported.
+
+    Attributes:
+        what: the finding, about several files.
+        remedy: the remedy if it is an error. Empty: such files are left out with a warning.
+    """
 
     what: str
     remedy: str = ''
@@ -30,13 +41,13 @@ class FormatFolder:
 
     Attributes:
         files: the files with their contents.
-        names: the class names in order, as far as the files do not give them.
+        names: class names that come before those in the files, and so give the order.
         class_names_of_codes: the class name of each code that the files have in its place.
-        splits: the splits of annotation files or images, if the format has its own lists. None: the
-            lists in the folder are used.
+        splits: the splits of annotation files or images, if the format has its own lists. None: any
+            lists in the folder are used, see :mod:`.split_lists`.
         used_files: further files that were read.
         unlabeled_are_empty: whether images without an annotation file have no objects.
-        no_image_note: the note on an annotation file without an image.
+        no_image_note: how an annotation file without an image is reported.
     """
 
     files: Mapping[Path, Any]
@@ -48,23 +59,25 @@ class FormatFolder:
     no_image_note: MissingImageNote = NO_IMAGE
 
 
-def coco_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """The files with boxes if a split has several files: ``instances_train2017.json``."""
+def prepare_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+    """Choose the files to read: in each split those named ``inst*``, or all if there are none.
+
+    COCO's other files, such as ``person_keypoints_train2017.json``, repeat some of the boxes.
+    """
     by_split: dict[Split | None, list[Path]] = defaultdict(list)
     for file in files:
         by_split[tree.stated_split(file)].append(file)
     chosen: dict[Path, Any] = {}
     for group in by_split.values():
-        # COCO's other files, such as person_keypoints_*.json, repeat some of the boxes.
-        of_instances = [file for file in group if file.stem.startswith('inst')] or group
+        instance_files = [file for file in group if file.stem.startswith('inst')] or group
         what = 'files left out, since another one has the boxes of these images'
-        findings.warn_all(what, sorted({*group} - {*of_instances}))
-        chosen |= {file: files[file] for file in of_instances}
+        findings.warn_all(what, sorted({*group} - {*instance_files}))
+        chosen |= {file: files[file] for file in instance_files}
     return FormatFolder(chosen)
 
 
-def supervisely_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """The files, with the class names of ``meta.json`` in the order of their numbers."""
+def prepare_supervisely(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+    """Read the class names in the order of ``meta.json``."""
     names, used = list[str](), []
     for file in tree.others:
         if file.name.lower() == 'meta.json':
@@ -78,15 +91,37 @@ def supervisely_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings
 MACHINE_ID = re.compile(r'/[mgt]/\w+$')  # the code of a class in Open Images
 
 
-def open_images_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """The files, with the class names of a table of two columns, such as ``/m/01g317,Person``."""
+def prepare_open_images(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+    """Read the class names of a table of two columns, such as ``/m/01g317,Person``.
+
+    Raises:
+        InputError: if a row with a code in such a table does not have one name.
+    """
     class_names_of_codes, used = dict[str, str](), []
     for file in tree.others:
         if file.suffix.lower() in TABLE_SUFFIXES and file not in files:
             head = read_table(file, max_lines=3)
             if all(len(row) == 2 for row in head) and MACHINE_ID.match(head[-1][0] if head else ''):
-                class_names_of_codes |= dict(
-                    row for row in read_table(file) if MACHINE_ID.match(row[0])
-                )
+                class_names_of_codes |= _names_of_codes(file)
                 used.append(file)
     return FormatFolder(files, class_names_of_codes=class_names_of_codes, used_files=used)
+
+
+def _names_of_codes(file: Path) -> dict[str, str]:
+    """The class name of each code in a table. Rows without a code are left out.
+
+    Raises:
+        InputError: if a row does not have one name after the code.
+    """
+    name_of_code = {}
+    for row in read_table(file):
+        if not MACHINE_ID.match(row[0]):
+            continue
+        code, *names = row
+        if len(names) != 1:
+            raise InputError(
+                f'the row of {code!r} in {str(file)!r} must have one class name; quote a name that '
+                'has a comma.'
+            )
+        name_of_code[code] = names[0]
+    return name_of_code

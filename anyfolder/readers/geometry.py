@@ -26,12 +26,18 @@ class BoxForm(NamedTuple):
 
 BOX_FORMS = dict(
     xywh=BoxForm('left, top, width, height', lambda x, y, w, h: (x, y, w, h)),
-    xyxy=BoxForm('left, top, right, bottom', lambda x, y, right, low: (x, y, right - x, low - y)),
+    xyxy=BoxForm(
+        'left, top, right, bottom', lambda x, y, right, bottom: (x, y, right - x, bottom - y)
+    ),
     center=BoxForm(
         'center x, center y, width, height', lambda x, y, w, h: (x - w / 2, y - h / 2, w, h)
     ),
-    yxyx=BoxForm('top, left, bottom, right', lambda y, x, low, right: (x, y, right - x, low - y)),
-    xxyy=BoxForm('left, right, top, bottom', lambda x, right, y, low: (x, y, right - x, low - y)),
+    yxyx=BoxForm(
+        'top, left, bottom, right', lambda y, x, bottom, right: (x, y, right - x, bottom - y)
+    ),
+    xxyy=BoxForm(
+        'left, right, top, bottom', lambda x, right, y, bottom: (x, y, right - x, bottom - y)
+    ),
 )
 
 

@@ -110,7 +110,7 @@ def _rows_of(table: ImageTable, tree: Tree, folder_of: Mapping[Path, str]) -> Ro
 
 
 def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
-    """The contradiction as a sentence with the remedy; empty if there is none."""
+    """How a table contradicts the folders, as a sentence with the remedy; empty if it does not."""
     folders = {*folder_of.values()}
     are_numbered = len({re.sub(r'\d+', '', name) for name in folders}) == 1
     remedy = (
@@ -120,7 +120,8 @@ def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
     classes_of: dict[Path, frozenset[str]] = {}
     if table.is_of_classes or _has_only_words(table):
         with suppress(InputError):  # numbers may not be classes
-            names_of = names_in(table, Findings())
+            discarded = Findings()
+            names_of = names_in(table, discarded)
             classes_of = {
                 image: found
                 for image, rows_of_image in rows.items()
@@ -150,7 +151,7 @@ def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
 def _contradiction(
     classes_of: Mapping[Path, Collection[str]], folder_of: Mapping[Path, str], are_numbered: bool
 ) -> Path | None:
-    """An image whose class in a table differs from its folder, if there are more than a few.
+    """An image whose class in a table contradicts its folder, if there are more than a few.
 
     The names can differ, for example if classes have numbers in the table. One class for several
     folders is a broader class, unless the folder names are numbers, such as patients.

@@ -288,31 +288,32 @@ class Index:
 
         The split of the name takes precedence over that of the file, and this over its folder's.
         """
-        of_name, of_folder = address_of(folders), self._address_of_folder(label_folder)
-        stated = next((one for one in (of_name.split, split) if one in self._splits), None)
-        return Address(stated or of_folder.split, of_folder.folders | of_name.folders)
+        in_name, in_folder = address_of(folders), self._address_of_folder(label_folder)
+        stated = next((one for one in (in_name.split, split) if one in self._splits), None)
+        return Address(stated or in_folder.split, in_folder.folders | in_name.folders)
 
     def _distance(self, file: Path, image: Path) -> tuple[bool, int, int]:
         """How far a label file is from an image, as a key to sort by.
 
         Files with the exact name of the image come first, then those that share the most folders.
         """
-        of_file = self._address_of_folder(folder_of(file))
-        of_image = self._address_of_folder(folder_of(image))
+        file_address = self._address_of_folder(folder_of(file))
+        image_address = self._address_of_folder(folder_of(image))
         has_name = nfc(file.stem) in (nfc(image.stem), nfc(image.name))
-        return not has_name, -of_file.count_shared(of_image), of_file.count_different(of_image)
+        shared = file_address.count_shared(image_address)
+        return not has_name, -shared, file_address.count_different(image_address)
 
     def _best_matches(
         self, label: Address, images: Sequence[tuple[str, Path, Address]]
     ) -> list[Path]:
-        """The images that match an address best, by the rule of this module."""
+        """The images that match an address best, by the rules of this module."""
         if same := [path for _, path, address in images if address == label]:
             return same  # fast even among thousands of one name
         fitting = self._best_addresses(label, tuple(address for _, _, address in images))
         return [path for _, path, address in images if address in fitting]
 
     def _best_addresses_for(self, label: Address, addresses: Sequence[Address]) -> list[Address]:
-        """The addresses of images that match that of a label best, by the rule of this module."""
+        """The addresses of images that match that of a label best, by the rules of this module."""
         max_shared, min_different, nearest = self._nearest(label)
         fewest = min(
             (
@@ -322,6 +323,8 @@ class Index:
             ),
             default=None,
         )
+        # Rules 2 and 3 of this module. The maximum with 0 is rule 1: the count of an address in
+        # another split is -1.
         return [
             address
             for address in addresses
@@ -331,10 +334,11 @@ class Index:
         ]
 
     def _nearest_to(self, label: Address) -> tuple[int, int, tuple[Address, ...]]:
-        """The addresses of images that are nearest to a label, after two counts.
+        """The addresses of images that are nearest to a label, with their two counts.
 
-        The counts are the most names that an address shares with it, and among such addresses the
-        fewest names that only one of both has.
+        Nearest are the addresses that share the most names with it, and among these the ones with
+        the fewest different names. Returned are the number of shared names, that of different
+        names, and these addresses.
         """
         if label in self._stems:
             return label.count_shared(label), 0, (label,)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from anyfolder.errors import InputError
 
-from .depth import warn_depth
+from .depth import check_bit_depth
 from .findings import Findings
 from .image_tree import Tree
 from .probe import Probe
@@ -48,11 +48,11 @@ def read_sizes(
             record.size, record.bands, record.digest = (width, height), probe.bands, probe.digest
             if probe.bits > 8:
                 images_of_bits.setdefault(probe.bits, []).append((record.path, probe))
-        if probe.fault or probe.bits > 16:
+        if probe.fault or probe.bits > 16:  # `check_bit_depth` rejects the latter
             unread.add(id(record))
     for bits, images in images_of_bits.items():
         are_all = len(images) == sum(probe is not None for probe in probes)
-        window = warn_depth(bits, images, findings, all_have_bits=are_all)
+        window = check_bit_depth(bits, images, findings, all_have_bits=are_all)
         tree.probes.window = window or tree.probes.window
     kept = [record for record in records if id(record) not in unread]
     if unread and not (images_of_bits or any(any(record.size) for record in kept)):

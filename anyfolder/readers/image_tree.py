@@ -19,9 +19,9 @@ from .probe_cache import CACHE_NAME, ProbeCache
 from .records import ImageRecord
 from .splits import Split, split_in, split_of
 
-# Folders that trainings write, and files that only these folders have.
-RUNS = ('work_dirs', 'runs', 'wandb', 'mlruns', 'lightning_logs', 'tb_logs')
-OF_RUNS = {
+# Names of folders that trainings write, and files that only such folders have.
+RUN_FOLDERS = ('work_dirs', 'runs', 'wandb', 'mlruns', 'lightning_logs', 'tb_logs')
+RUN_FILES = {
     CACHE_NAME,
     'data_report.json',
     'last_checkpoint',
@@ -32,12 +32,12 @@ OF_RUNS = {
 
 
 def is_run(folder: Path) -> bool:
-    """True for a folder of trainings. One that has images in it may be a class of this name."""
+    """True for a folder that a training wrote. A folder ``runs`` with images may be a class."""
     if not folder.is_dir():
         return False
     names = set(os.listdir(folder))
     images = any(name.lower().endswith(IMAGE_SUFFIXES) for name in names)
-    return not OF_RUNS.isdisjoint(names) or (folder.name in RUNS and not images)
+    return not RUN_FILES.isdisjoint(names) or (folder.name in RUN_FOLDERS and not images)
 
 
 def _unwrap(folder: Path, level: int = 1) -> Path:
@@ -115,7 +115,7 @@ class Tree:
         return tree
 
     def _is_run(self, folder: Path) -> bool:
-        """Whether a folder is of a training; it is then added to ``runs``."""
+        """Whether a training wrote a folder; it is then added to ``runs``."""
         if not is_run(folder):
             return False
         self.runs.append(folder)
@@ -169,11 +169,11 @@ class Tree:
         return self._parts(folder_of(path))
 
     def split(self, path: Path) -> Split | None:
-        """The split after which the outermost such folder of a path is named, or None."""
+        """The split that the folders of a file state, the outermost first, or None."""
         return self._split(folder_of(path))
 
     def stated_split(self, file: Path) -> Split | None:
-        """The split of all images that a file names, by its name or one of its folders."""
+        """The split that a list or annotation file states for its images by its name or folders."""
         return split_in(file.stem) or self.split(file)
 
     def _split_of(self, folder: str) -> Split | None:

@@ -26,7 +26,7 @@ def rows_in_json(content: Any) -> list[Row]:
 
 
 def _rows(content: Any) -> Iterator[Mapping[str, Any]]:
-    """The rows with values as in the file, see :func:`rows_in_json`."""
+    """The rows of :func:`rows_in_json`, with the values as they are in the file."""
     match content:
         case {'images': [*images], 'annotations': [*annotations], 'categories': [*categories]}:
             yield from _rows_of_coco(images, annotations, categories)
@@ -59,7 +59,10 @@ def _rows_of_object(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_labeled(key: str, value: Any) -> bool:
-    """True for an image, or a folder of images, with its label. A number is the name of a class."""
+    """True if a key is an image or a folder of images, and its value a label.
+
+    A key that is a number has a class name as its value, not a label.
+    """
     if key.lower().endswith(IMAGE_SUFFIXES):
         return True
     return isinstance(value, (str, int)) and not key.isdecimal()

@@ -1,4 +1,8 @@
-"""Values in a label column that are a structure (JSON, XML, Python lists), not a name."""
+"""Values in a label column that are a structure (JSON, XML, Python lists), not a name.
+
+Labeling programs and pandas write such cells. The class names in them are read; structures without
+names, such as boxes or vectors, are refused with a remedy.
+"""
 
 import json
 import re

@@ -53,9 +53,9 @@ def read_tables(tree: Tree, findings: Findings) -> TableLabels:
     records: dict[str, ImageRecord] = {}
     for table, names_of in chosen:
         _read_table(tree, table, names_of, records, findings)
-    in_columns = any(table.flag_columns for table, _ in chosen)
+    has_flag_columns = any(table.flag_columns for table, _ in chosen)
     by_class = sorted(records.values(), key=lambda record: (record.labels, str(record.path)))
-    single_class = _single_class_records(by_class, in_columns, findings)
+    single_class = _single_class_records(by_class, has_flag_columns, findings)
     files = [table.file for table, _ in chosen]
     if single_class is None:
         return TableLabels(by_class, multi_label=True, files=files)
@@ -206,15 +206,17 @@ def _check_whole_folders(table: ImageTable, names_of: NamesOf) -> None:
             )
 
 
-def _single_class_records(records: Records, in_columns: bool, findings: Findings) -> Records | None:
-    """The images with one class; None if an image may have several classes, or none.
+def _single_class_records(
+    records: Records, has_flag_columns: bool, findings: Findings
+) -> Records | None:
+    """The images that have exactly one class; None for multi-label data.
 
-    That is the case if more than a few have several, or if each class has a column of 0 and 1 and
-    an image does not have one class.
+    These are data in which more than a few images have several classes. If each class has a column
+    of 0 and 1, a single image without exactly one class is enough.
     """
     others = [record for record in records if len(record.labels) != 1]
     count = sum(len(record.labels) > 1 for record in others)
-    if count > MAX_STRAY_SHARE * len(records) or (in_columns and others):
+    if count > MAX_STRAY_SHARE * len(records) or (has_flag_columns and others):
         what = (
             'images of several classes or none, so each class is learned separately (multi-label)'
         )

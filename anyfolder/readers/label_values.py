@@ -11,7 +11,7 @@ from .findings import Findings
 from .label_structures import structure_reader
 from .table_columns import ImageTable
 
-# Members of LABEL_TITLES whose values may hold blanks.
+# Members of LABEL_TITLES whose values may be several names separated by blanks.
 PLURAL_TITLES = ('labels', 'classes', 'tags')
 EMPTY = {'', 'nan', '<na>', 'n/a', '#n/a', 'null'}  # cells without a value
 QUOTES = ' []\'"'  # around names in the text of a Python list
@@ -42,17 +42,17 @@ def names_reader(table: ImageTable, column: str, findings: Findings) -> Callable
 
 
 def separator_in(
-    table: ImageTable, label: str, values: Collection[str], findings: Findings
+    table: ImageTable, column: str, values: Collection[str], findings: Findings
 ) -> str | None:
-    """The separator of labels in values with several. None if each value is one label.
+    """The separator of labels in a column with several per value; None if each value is one label.
 
     Ambiguities are noted.
 
     Raises:
         InputError: if the values are not class names.
     """
-    title = label.casefold()
-    _check_names(table, label, values, title in LABEL_TITLES or not table.has_header)
+    title = column.casefold()
+    _check_names(table, column, values, title in LABEL_TITLES or not table.has_header)
     is_plural = title in PLURAL_TITLES
     separator = _separator(values, is_plural)
     if separator is None:

@@ -17,7 +17,8 @@ MIN_FITTING_SHARE = 0.95  # fraction of the rows whose box lies in the image
 ROUNDED = 2.0  # pixels by which a box may exceed its image
 ROUNDED_SHARE = 0.01  # fraction of the image by which a box of fractions may exceed it
 MAX_ROWS = 50  # rows of a table that are checked
-Names = tuple[str, str, str, str]
+Names = tuple[str, str, str, str]  # the words of a layout for the four numbers of a box
+# Boxes in pixels are corners, or a corner and the size. In fractions, they are as in YOLO.
 EDGES: tuple[Names, Names] = ('left', 'top', 'right', 'bottom'), ('left', 'top', 'width', 'height')
 CENTER = ('x', 'y', 'width', 'height')
 
@@ -38,6 +39,8 @@ class Cells(NamedTuple):
 
 def cells_of(table: ImageTable, tree: Tree) -> Cells:
     """The cells next to image names in at most :data:`MAX_ROWS` rows."""
+    # Without a header, the first row also serves as titles. `read_rows` adds a number to repeated
+    # titles, so values of this row may be wrong.
     rows = table.rows if table.has_header else table.rows[1:]
     rows = [rows[i] for i in evenly_spaced(len(rows), MAX_ROWS)]
     matched = [(row, images[0]) for row in rows if (images := table.match(row, tree.index))]
@@ -104,6 +107,7 @@ def _boxes(numbers: np.ndarray, sizes: np.ndarray) -> tuple[Names, float] | None
     """
     first, second = numbers[:, :2], numbers[:, 2:]
     if (numbers <= 1).all():
+        # A center c and a side s are within 0 to 1 if |2 c - 1| + s <= 1.
         within = (second > 0) & (np.abs(2 * first - 1) + second <= 1 + 2 * ROUNDED_SHARE)
         return (CENTER, 1.0) if within.all(axis=1).mean() >= MIN_FITTING_SHARE else None
     are_corners = (second > first).all()  # rarely true for sizes

@@ -1,4 +1,4 @@
-"""The canonical listing of a data set in any format, read by training, validation and test."""
+"""The listing of a data set: what all readers return, whatever the format of the folder."""
 
 import json
 import os
@@ -54,7 +54,7 @@ class Listing:
 
     @cached_property
     def _folders(self) -> dict[str, Path]:
-        """The folders of the images, and their location."""
+        """The folders of the images as in their paths, and the same as absolute paths."""
         names = {folder_of(record.path) for part in self.parts.values() for record in part}
         return {name: Path(name).absolute() for name in names}
 
@@ -143,7 +143,7 @@ class Listing:
                 dict(id=number, file_name=self.name_of(record), width=width, height=height)
             )
             for instance in record.instances:
-                # A region to be ignored whatever its class is one of each class.
+                # A region to be ignored, whatever its class, is written once for each class.
                 for name in [instance.name] if instance.name else self.classes:
                     annotations.append(
                         dict(

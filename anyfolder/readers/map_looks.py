@@ -1,4 +1,8 @@
-"""Tell label maps from photographs by their pixels, and compare maps with each other."""
+"""Tell label maps from photographs by their pixels, and compare maps with each other.
+
+A map is an image file with a value for each pixel of another image, such as a mask of classes. Its
+regions are the pixels of each value.
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +21,7 @@ MAX_MAP_VALUES = 64  # distinct values in a label map; photographs have thousand
 MIN_FLAT_SHARE = 0.8  # fraction of a label map's pixels that equal their right neighbor
 MIN_MAIN_SHARE = 0.9  # fraction of a lossy binary map's pixels with its two main values
 COMPARED_MAPS = 8  # maximum number of maps sampled from a folder
-MIN_OVERLAP = 0.85  # IoU of regions in maps that nearly coincide
+MIN_IOU = 0.85  # IoU of regions in maps that nearly coincide
 MIN_REGION_SHARE = 0.005  # fraction of pixels; smaller regions are not compared
 
 
@@ -29,11 +33,11 @@ def is_label_map(path: Path) -> bool:
     values = _values(path)
     if values is None or values.shape[1] < 2:
         return False
-    rows = values[evenly_spaced(len(values), 4 * GRID_SIDE)]
-    flat = (rows[:, 1:] == rows[:, :-1]).mean()
+    rows = values[evenly_spaced(len(values), 4 * GRID_SIDE)]  # enough, and faster than all
+    flat_share = (rows[:, 1:] == rows[:, :-1]).mean()
     distinct, counts = np.unique(rows, return_counts=True)
     if len(distinct) <= MAX_MAP_VALUES:
-        return bool(flat >= MIN_FLAT_SHARE)
+        return bool(flat_share >= MIN_FLAT_SHARE)
     main_share = np.sort(counts)[-2:].sum() / counts.sum()
     return bool(lossy_kind(path)) and bool(main_share >= MIN_MAIN_SHARE)
 
@@ -41,8 +45,8 @@ def is_label_map(path: Path) -> bool:
 def are_nearly_the_same(maps: Sequence[Path]) -> bool:
     """True if the regions of all maps nearly coincide, like those of a camera's field of view."""
     grids = [grid for grid in map(_grid, _sample(maps)) if grid is not None]
-    overlaps = [_overlap(first, second) for first, second in pairwise(grids)]
-    return bool(overlaps) and float(np.median(overlaps)) >= MIN_OVERLAP
+    ious = [_min_iou(first, second) for first, second in pairwise(grids)]
+    return bool(ious) and float(np.median(ious)) >= MIN_IOU
 
 
 def have_same_regions(maps: Sequence[Path], others: Sequence[Path]) -> bool:
@@ -79,11 +83,18 @@ def _grid(path: Path) -> np.ndarray | None:
     return cv2.resize(values, (GRID_SIDE, GRID_SIDE), interpolation=cv2.INTER_NEAREST)
 
 
-def _overlap(first: np.ndarray, second: np.ndarray) -> float:
-    """The smallest IoU of the regions of a value, over the values with a large region."""
+def _min_iou(first: np.ndarray, second: np.ndarray) -> float:
+    """The smallest IoU of two maps' regions of a value, over the values with a large region.
+
+    It is 0 if no region is large, as in photographs.
+    """
     values, counts = np.unique(first, return_counts=True)
     large = values[counts >= MIN_REGION_SHARE * first.size]
     return min(
-        ((first == value) & (second == value)).sum() / ((first == value) | (second == value)).sum()
-        for value in large.tolist()
+        (
+            ((first == value) & (second == value)).sum()
+            / ((first == value) | (second == value)).sum()
+            for value in large.tolist()
+        ),
+        default=0.0,
     )

@@ -1,7 +1,9 @@
-"""Find folders of maps next to folders of images, and those with the labels.
+"""Find folders of maps next to folders of images, and the maps that are the labels.
 
-The kind of a folder is determined by its name, or else by its pixels. Maps are distinguished by the
-folders that their image does not have, such as ``mask`` and ``1st_manual`` in DRIVE.
+A map has a value for each pixel of an image: a class, an object, or the field of view. The kind of
+a folder, images or maps, is determined by its name, or else by the pixels of its files. If an image
+has several maps, they are distinguished by their role: the folders that a map has and its image
+does not, such as ``mask`` and ``1st_manual`` in DRIVE.
 """
 
 from collections import defaultdict
@@ -66,7 +68,7 @@ def _without_splits(folders: Folders) -> Role:
 
 
 def share_names(tree: Tree, folders: Sequence[Folders]) -> bool:
-    """True if most names of a folder are in another, except for words that all its names have.
+    """True if two folders have most names in common, apart from words that all names of one have.
 
     For a name such as ``3_hair``, the first word is enough, since an image can have several maps.
     """

@@ -1,4 +1,4 @@
-"""The classes of masks, and the class of each mask value."""
+"""The classes of masks, and the class of each value that the masks have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ NOT_LABELED = 255  # the class number of pixels without a class
 
 @dataclass
 class MaskValues:
-    """The classes, and the class of each mask value.
+    """The classes of a data set's masks, and the class of each value that the masks have.
 
     Attributes:
         classes: the class names.

@@ -1,4 +1,4 @@
-"""Read folders of images and masks."""
+"""Read folders of images and masks, for semantic segmentation."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ from PIL import ImageColor
 from anyfolder.errors import InputError
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
-from .class_names import check_alike, class_name
+from .class_names import check_same_names, class_name
 from .image_tree import Tree
 from .name_files import names_by_number
 from .tables import TABLE_SUFFIXES, read_table
@@ -58,7 +58,9 @@ def names_in_files(tree: Tree) -> NamedValues:
     """
     for name in MASK_NAME_FILES:
         values_in = {file: read_names(file) for file in tree.others if file.name.lower() == name}
-        check_alike([(file, (named.numbers, named.colors)) for file, named in values_in.items()])
+        check_same_names(
+            [(file, (named.numbers, named.colors)) for file, named in values_in.items()]
+        )
         if not values_in:
             continue
         file, named = next(iter(values_in.items()))
@@ -112,6 +114,7 @@ def read_names(file: Path) -> NamedValues:
             pairs = [match.groups() for line in lines if (match := COLORED_LINE.match(line))]
         if pairs:
             return NamedValues(colors=_colors(pairs, file), file=file)
+        # In LabelMe, `__ignore__` has the number -1, so the next name has 0.
         names = [class_name(name) for name in names_by_number(lines) if name != '__ignore__']
         return NamedValues(dict(enumerate(names)), file=file)
     header, *rows = read_table(file) or [[]]
@@ -131,7 +134,10 @@ def read_names(file: Path) -> NamedValues:
 
 
 def _columns(header: list[str], words: Sequence[str], taken: Sequence[int] = ()) -> list[int]:
-    """The columns, except those taken, with one of these words in the title, in their order."""
+    """The columns with one of these words in the title, in the order of the words.
+
+    Columns in ``taken`` are left out.
+    """
     ranks = {}
     for i, title in enumerate(header):
         in_title = {*re.split('[^a-z]+', title.casefold())}

@@ -17,7 +17,8 @@ from .name_keys import first_word, keys_of
 from .records import Records
 from .split_lists import Lists, read_lists
 
-# Endings of mask names after the image name, and endings of image names that they replace.
+# Endings of mask names after the image name (CamVid has `_L`), and endings of image names that they
+# replace.
 MASK_WORDS = ('mask', 'masks', 'seg', 'segmentation', 'label', 'labels', 'gt', 'groundtruth', 'l')
 MASK_ENDING = re.compile(rf'[_-]?({"|".join(MASK_WORDS)})$', re.IGNORECASE)
 IMAGE_ENDINGS = ('', '_sat', '_image', '_rgb')
@@ -185,6 +186,7 @@ def _choose_masks(
     for mask in masks:
         if image := _match_mask(names[mask], mask, index):
             maps[role_of(mask, image, tree)].setdefault(image, mask)
+    # Roles that have maps of mostly the same images: one of them has the labels.
     competing = {
         role: mask_of
         for role, mask_of in maps.items()

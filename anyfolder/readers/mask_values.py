@@ -19,7 +19,7 @@ from PIL import Image, ImageOps
 
 from anyfolder.errors import InputError, UnclearError
 from anyfolder.limits import read_within
-from anyfolder.pixels.image_headers import check_decoding_cost, photograph
+from anyfolder.pixels.image_headers import check_decoding_cost, open_photograph
 
 from .findings import Findings
 from .mask_classes import NOT_LABELED, MaskValues
@@ -42,6 +42,9 @@ LOSSY_FORMATS = {'JPEG': b'\xff\xd8', 'WebP': b'RIFF.*VP8 ', 'AVIF or HEIC': b'.
 
 class MaskProbe(NamedTuple):
     """Statistics of mask values.
+
+    ``parts`` and ``at_edges`` show values that interpolation created: a resized mask of the classes
+    0 and 2 has a 1 along their edges, but nowhere else.
 
     Attributes:
         counts: the number of pixels of each value or color.
@@ -71,7 +74,7 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
     """
     content = read_within(mask, 'bytes of an image')
     check_decoding_cost(content)
-    with photograph(content) as stored:
+    with open_photograph(content) as stored:
         ImageOps.exif_transpose(stored, in_place=True)
         width, height = stored.size
         one_byte = stored.mode in ('L', '1') or (stored.mode == 'P' and not by_color)
@@ -104,7 +107,7 @@ def _wide_values_in(image: Image.Image) -> np.ndarray:
 def probe_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskProbe]:
     """The shape (H, W) of a mask, and statistics of its values, see :func:`values_of`."""
     values = values_of(mask, by_color)
-    with photograph(mask) as image:
+    with open_photograph(mask) as image:
         palette = (image.getpalette() or []) if image.mode == 'P' and not by_color else []
     counts, shape = Counter[int](), values.shape
     for strip in np.array_split(values.ravel(), max(values.size // STRIP_PIXELS, 1)):
@@ -112,7 +115,9 @@ def probe_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskP
         if len(counts) > MAX_COUNTED_VALUES:
             break
     parts, at_edges = Counter[int](), Counter[int]()
+    # Only one of three or more values can lie between others.
     if len(counts) > 2 and max(counts) < 256:
+        # Only the upper rows of a large mask with many values are searched.
         rows = max(MAX_SEARCHED // (len(counts) * values.shape[1]), EDGE_WINDOW)
         values, square = values[:rows], np.ones((EDGE_WINDOW, EDGE_WINDOW), np.uint8)
         pixels = values.astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Folders with one image and a folder of its masks, one for each object."""
+"""Reject images with a folder of masks each, one for each object: they suit two tasks."""
 
 from collections import defaultdict
 from pathlib import Path

@@ -10,7 +10,7 @@ from anyfolder.errors import InputError
 from anyfolder.limits import check_limit
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
-from .class_names import check_alike
+from .class_names import check_same_names
 from .image_tree import Tree
 
 # Patterns of files with a name on each line. If a YAML or JSON file has names, only the first two
@@ -39,7 +39,7 @@ def find_settings(tree: Tree) -> Settings | None:
         content = tree.contents.yaml(file)
         if isinstance(content, dict) and 'names' in content:
             settings.append((file, content))
-    check_alike([(file, content['names']) for file, content in settings])
+    check_same_names([(file, content['names']) for file, content in settings])
     return settings[0] if settings else None
 
 
@@ -75,7 +75,7 @@ def find_names(tree: Tree, settings: Settings | None) -> Names | None:
             *named,
             *((file, names_by_number(read_lines(file, LONGEST_IN_LIST))) for file in files),
         ]
-        check_alike(with_lists)
+        check_same_names(with_lists)
         if len(with_lists) > len(named):
             return with_lists[0]
     return named[0] if named else None

@@ -9,8 +9,8 @@ from anyfolder.sampling import evenly_spaced
 SAMPLED_NAMES = 1000  # names that are looked at, evenly spaced
 MIN_MEAN_IMAGES = 2  # images per class; with fewer, each word names an image, not a class
 CLASS = '[A-Za-zÀ-ÿ _-]*[A-Za-zÀ-ÿ]'
-# Pattern for a layout -> regular expression that recognizes the form. It is stricter: it demands
-# the number next to the class, without which any word would match. The forms: cat.1 and 0001_cat.
+# Pattern for a layout -> regular expression that recognizes the form: cat.1 or 0001_cat. The
+# expression is stricter: it demands the number, since otherwise any word would match.
 FORMS = {
     f'**/{{class:{CLASS}}}*': re.compile(rf'({CLASS})[ ._(-]*[0-9]'),
     f'**/{{_:[0-9]+[ ._-]*}}{{class:{CLASS}}}.*': re.compile(rf'[0-9]+[ ._-]*({CLASS})$'),

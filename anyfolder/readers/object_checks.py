@@ -16,7 +16,7 @@ CORRECT = 'correct them'
 
 
 def check_instances(
-    records: Records, findings: Findings, with_masks: bool = False, is_certain: bool = False
+    records: Records, findings: Findings, with_masks: bool = False, form_is_stated: bool = False
 ) -> None:
     """Check objects against their images: clip them, and reject invalid ones.
 
@@ -27,12 +27,12 @@ def check_instances(
         records: images of known size, with objects as in their files.
         findings: collects clipped and left-out objects and errors.
         with_masks: whether polygons are needed and checked. Otherwise they are dropped.
-        is_certain: see :func:`~.boxes_in_pixels.to_pixels`.
+        form_is_stated: see :func:`~.boxes_in_pixels.to_pixels`.
 
     Raises:
         InputError: if the boxes have another form than stated, see :mod:`.box_meaning`.
     """
-    to_pixels(records, findings, is_certain)
+    to_pixels(records, findings, form_is_stated)
     for record in records:
         for instance in record.instances:
             instance.segmentation = (instance.segmentation or None) if with_masks else None
@@ -64,7 +64,7 @@ def without_repeats(instances: Iterable[Instance]) -> tuple[list[Instance], list
 
 
 def _clip_to_image(instance: Instance, record: ImageRecord, findings: Findings) -> bool:
-    """Clip a box to its image, and complete its object; return whether enough of it is left."""
+    """Clip an object to its image, and set its area; return False if it is rejected."""
     width, height = instance.box[2:]
     cut = clipped(instance.box, record.size)
     if min(cut[2:]) < MIN_SIDE - SLACK:

@@ -13,7 +13,7 @@ from .geometry import box_around, clip_points, rounded
 from .records import Instance
 from .run_lengths import box_of_runs
 
-MAX_APART = 0.5  # fraction of a side by which a box may differ from its polygons
+MAX_APART = 0.5  # fraction of a box's side by which an edge may be off that of its polygons
 CORRECT = 'correct them'
 
 

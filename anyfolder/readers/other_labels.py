@@ -1,4 +1,4 @@
-"""Find labels of other tasks than classification."""
+"""Find labels of other tasks in a folder that is read for classification."""
 
 from anyfolder.errors import InputError
 from anyfolder.wording import option
@@ -10,9 +10,9 @@ from .mask_pairs import has_masks
 
 
 def check_other_labels(tree: Tree) -> None:
-    """Raise an ``InputError`` that names the task, for a folder with boxes, masks or depth.
+    """Raise an ``InputError`` that names the right task if a folder has boxes, masks or depth maps.
 
-    Its folders of images and of maps would be taken for classes.
+    Its folders, such as ``images`` and ``masks``, would be taken for classes.
     """
     if formats := ' and '.join(format.name for format in formats_of(tree)):
         content, task = f'boxes as {formats}', 'detection'

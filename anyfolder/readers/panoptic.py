@@ -14,7 +14,7 @@ from anyfolder.pixels.images import decode
 
 from .build_listing import SEGMENTS, Draft, build_listing
 from .class_names import class_name, warn_merged
-from .file_contents import reading
+from .file_contents import rejecting_incomplete
 from .findings import Findings
 from .formats.coco import categories_of, images_by_id
 from .formats.json_values import is_yes, key_of
@@ -48,7 +48,7 @@ def is_panoptic(content: Any) -> bool:
 
 
 def numbers_in(file: Path) -> np.ndarray:
-    """The segment number of each pixel (H, W); 0 is unlabeled."""
+    """The segment number of each pixel (H, W), int32, of a PNG; 0 is unlabeled."""
     blue, green, red = np.moveaxis(
         decode(read_within(file, 'bytes of an image')).astype(np.int32), -1, 0
     )
@@ -77,7 +77,7 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
         )
     findings, records, is_thing = Findings(skip_invalid), Records(), dict[str, bool]()
     for file, content in files.items():
-        with reading(file, 'an image or a segment', 'COCO panoptic'):
+        with rejecting_incomplete(file, 'an image or a segment', 'COCO panoptic'):
             records += _records(tree, file, content, is_thing, findings)
     warn_merged(is_thing, findings)
     things = [name for name in is_thing if is_thing[name]]
@@ -89,7 +89,8 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
             _set_boxes(record, segments, findings)
         return [record for record, _ in probed]
 
-    images = Index(tree.folder, [record.path for record in records])  # PNGs are named after them
+    # Without the PNGs, whose names are those of images.
+    images = Index(tree.folder, [record.path for record in records])
     draft = Draft(
         SEGMENTS,
         'COCO panoptic',
@@ -119,18 +120,18 @@ def _records(
     for name, thing in categories.values():
         if is_thing.setdefault(name, thing) != thing:
             raise ValueError(f'{name!r} is both a thing and stuff')
-    # A missing image, which is already noted, has the path of the file.
-    records = {
-        number: tree.record(
+    # A missing image, which `resolve` has rejected, has the path of the annotation file instead.
+    record_of_id = {
+        image_id: tree.record(
             tree.resolve(image.name, file, split, findings) or file,
             file,
             split,
             stated_size=image.stated_size,
         )
-        for number, image in images_by_id(content['images']).items()
+        for image_id, image in images_by_id(content['images']).items()
     }
     for annotation in content['annotations']:
-        record = records[key_of(annotation['image_id'])]
+        record = record_of_id[key_of(annotation['image_id'])]
         png = Path(annotation['file_name']).name  # without folders, which could lead elsewhere
         candidates = [file.with_suffix('') / png, file.parent / png]
         record.mask = next(filter(os.path.isfile, candidates), None)

@@ -1,4 +1,4 @@
-"""Maps with a value for each pixel of an image: masks, depth and segments."""
+"""Read maps, files with a value for each pixel of an image: masks, depth and segments."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,25 +13,25 @@ from anyfolder.pixels.image_headers import displayed_size
 from .findings import Findings
 from .records import ImageRecord, Records
 
-Facts = TypeVar('Facts')
+Statistics = TypeVar('Statistics')
 
 
 def probe_maps(
     records: Records,
-    probe: Callable[[Path], tuple[Sequence[int], Facts]],
+    probe: Callable[[Path], tuple[Sequence[int], Statistics]],
     what: str,
     findings: Findings,
-) -> Iterator[tuple[ImageRecord, Facts]]:
-    """The images whose map is readable and has their size, with the facts about its values.
+) -> Iterator[tuple[ImageRecord, Statistics]]:
+    """The images whose map is readable and has their size, with statistics of its values.
 
     Args:
         records: the images.
-        probe: returns the shape (H, W) of a map and the facts needed about its values.
+        probe: returns the shape (H, W) of a map, and any statistics of its values.
         what: the name of the maps, in the plural, for messages.
         findings: collects unreadable maps, and maps of another size.
     """
 
-    def attempt(record: ImageRecord) -> tuple[Sequence[int], Facts] | str:
+    def attempt(record: ImageRecord) -> tuple[Sequence[int], Statistics] | str:
         assert record.mask is not None
         try:
             with room_for(_claimed_pixels(record.mask)):
@@ -45,9 +45,9 @@ def probe_maps(
                 where = f'{record.mask} ({result})'
                 findings.reject(f'{what} cannot be read', 'repair or remove them', where)
                 continue
-            (height, width), facts = result
+            (height, width), statistics = result
             if (width, height) == tuple(record.size):
-                yield record, facts
+                yield record, statistics
             else:
                 size = f'{record.size[0]} x {record.size[1]}'
                 findings.reject(

@@ -21,7 +21,7 @@ from anyfolder.pixels.images import decode
 
 
 class Probe(NamedTuple):
-    """The facts that a probe found about an image.
+    """What a probe found about an image.
 
     Attributes:
         state: file size in bytes and time of the last change, which identify the file; empty if the
@@ -80,18 +80,20 @@ def _probe(path: str, fully_decoded: bool) -> Probe:
     except Exception as error:  # noqa: BLE001  decoders raise any error
         probe = probe._replace(fault=first_line(error))
         # Too little memory, a missing library or a failing disk say nothing about the file.
-        of_machine = isinstance(error, (MemoryError, ImportError)) or getattr(error, 'errno', None)
-        return probe._replace(state=()) if of_machine else probe
+        is_machine_fault = isinstance(error, (MemoryError, ImportError)) or getattr(
+            error, 'errno', None
+        )
+        return probe._replace(state=()) if is_machine_fault else probe
     return probe
 
 
 def _decode(content: bytes, probe: Probe) -> Probe:
-    """The facts from the pixels, in addition to those in the header."""
+    """The probe of a header, completed by what the pixels show."""
     probe = probe._replace(digest=digest_of(content))
     if probe.bands:
         read_bands(content)
     elif probe.bits > 8:
-        values = decode(content, 'unchanged', deep=True)
+        values = decode(content, 'unchanged', keep_depth=True)
         colors = values.reshape(*values.shape[:2], -1)[..., :3]  # without alpha
         probe = probe._replace(values=(float(np.nanmin(colors)), float(np.nanmax(colors))))
     if not probe.bands and probe.bits <= 16:
@@ -102,9 +104,10 @@ def _decode(content: bytes, probe: Probe) -> Probe:
 
 
 def main() -> None:
-    """Read lines of JSON with image paths, and answer each line with their facts.
+    """Read lines of JSON with image paths, and answer each line with their probes.
 
-    The first argument is Pillow's pixel limit, as JSON.
+    This runs in a subprocess of :mod:`.probe_cache`. The first argument is Pillow's pixel limit, as
+    JSON.
     """
     Image.MAX_IMAGE_PIXELS = json.loads(sys.argv[1])
     cv2.setNumThreads(1)

@@ -28,11 +28,11 @@ from anyfolder.wording import option
 from .probe import Probe, probe_images, state_of
 
 CACHE_NAME = 'decoded_images.jsonl'  # the file in the work directory of a training
-SAMPLE = 100  # number of images that are decoded by default
+SAMPLE = 100  # maximum number of images that are decoded unless all are requested
 BATCH = 32  # images that a process gets at once
 MAX_IN_THREADS = 1000  # up to this number of images, no process is started
 THREADS = 8  # threads that wait for the disk
-# Other versions may support other files.
+# The first line of the file: other versions may support other images.
 DECODERS = f'opencv {cv2.__version__}, pillow {PIL.__version__}'
 
 
@@ -45,7 +45,7 @@ class ProbeCache:
         decode_all: whether all images are decoded, rather than a sample.
 
     Attributes:
-        images: the number of images that were asked for.
+        images: the number of images that were to be probed.
         decoded, unreadable: how many of these were decoded, now or earlier, and how many could not
             be.
         window: the values to show as black and white for images of more than 8 bits per value; set
@@ -165,7 +165,7 @@ def _probe_all(
             probe = partial(probe_images, fully_decoded=fully_decoded)
         pool = ThreadPoolExecutor(THREADS)
         stack.callback(pool.shutdown, cancel_futures=True)
-        disable = None if in_processes else True  # None: unless it is in a terminal
+        disable = None if in_processes else True  # None: shown in a terminal only
         progress = tqdm(total=len(names), desc='Decoding', leave=False, disable=disable)
         stack.callback(progress.close)
         for batch, probes in zip(batches, pool.map(probe, batches), strict=True):

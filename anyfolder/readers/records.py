@@ -63,7 +63,7 @@ class ImageRecord:
         bands: the number of bands, 0 for a photograph; None before the file was read.
         digest: a digest of the content, if the file was decoded.
         stated_size: width and height by the annotation, ``(0, 0)`` if not stated.
-        labels: the names of its classes.
+        labels: the names of its classes, for classification; for masks, the classes in them.
         instances: the objects in it.
         mask: the file with the class, or the depth, of each pixel, or None.
         origin: the file with the annotation, for messages.

@@ -27,7 +27,7 @@ class SplitColumn(NamedTuple):
 
     Attributes:
         title: the title of the column.
-        codes: the splits of values that are not words, such as fold numbers.
+        codes: the splits of values that do not name one, such as fold numbers.
     """
 
     title: str
@@ -107,7 +107,7 @@ def fold_column(rows: Sequence[Row]) -> FoldColumn | None:
 
 
 def fold_note(file: Path, rows: Sequence[Row]) -> tuple[str, str] | None:
-    """A note on the chosen fold, with the lines of a layout that choose another one.
+    """A note on how folds are read, with the lines of a layout in which others can be chosen.
 
     Returns:
         The words and the example for :meth:`.Findings.warn`, or None without a column of folds, or

@@ -36,8 +36,8 @@ class SplitLine(NamedTuple):
 
     Attributes:
         split: the split of its images.
-        names: the possible names of an image or folder in the line, the likeliest first, each with
-            the label after it.
+        names: the possible names of an image or folder in the line, the likeliest first. The value
+            of each is the label that follows it, or empty.
     """
 
     split: Split

@@ -102,8 +102,14 @@ def _candidates(tree: Tree, used: Collection[Path | None], task_folder: str) -> 
 class _ListReader:
     """Reads one list after another.
 
+    Args:
+        index: the images that lists may name.
+        folders: the folders that lists may name instead.
+        findings: collects lines without an image, and images in lists of two splits.
+        classes: the names of class folders, which are not entries of lists.
+
     Attributes:
-        lists: the content of those that were read.
+        lists: the content of the lists that were read.
         named_folders: the folders that these name instead of images.
     """
 

@@ -1,4 +1,4 @@
-"""Splits of a data set: the names that stand for them, and the held-out share."""
+"""Splits of a data set: recognize their names, and hold out validation images."""
 
 import re
 from collections.abc import Iterable

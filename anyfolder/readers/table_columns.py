@@ -36,7 +36,7 @@ class ImageTable:
         image_column: the column with the names of images or folders of images.
         folders: the folders that the table can name.
         folder_column: the column with the folder of each image, if names alone are ambiguous.
-        of_folders: whether the names are those of folders.
+        of_folders: whether the names are folders of images, not images.
         are_numbers: whether the names are numbers that images or folders have with other zeros.
     """
 
@@ -210,7 +210,7 @@ def _find_number_column(tree: Tree, table: ImageTable, names: Sequence[str]) -> 
     for columns, match, of_folders in (
         (named, one_image, False),
         ([*groups, *named, *keys], table.folders.match_number, True),
-        (named, images, False),
+        (named, images, False),  # ambiguous numbers, which are reported row by row
     ):
         for column in columns:
             if _most_match(match, column, first_rows):

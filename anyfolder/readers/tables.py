@@ -1,4 +1,4 @@
-"""Tables in common forms: CSV with any separator and with comments, or lines of JSON."""
+"""Read tables: CSV with any separator and with comments, or lines of JSON."""
 
 import csv
 import json

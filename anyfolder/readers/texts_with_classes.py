@@ -25,12 +25,13 @@ def check_texts(tree: Tree) -> None:
 
 
 def texts_of_classes(tree: Tree) -> list[tuple[Path, Path]]:
-    """Images with their texts, if these have one line each that several images share.
+    """The images with their texts, if these seem to be classes; otherwise empty.
 
-    Empty unless most images have such a text.
+    They do if most images have a text, each is one line, and each line is in two texts on average.
     """
     texts = [file for file in tree.others if file.suffix.lower() == '.txt']
-    matches = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
+    discarded = Findings()
+    matches = tree.index.pair({file: [file.stem] for file in texts}, discarded)
     pairs = [(image, file) for file, image in matches.image_of.items()]
     if 2 * len(pairs) <= len(tree.images):
         return []

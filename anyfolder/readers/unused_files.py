@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from anyfolder.text import GUESSED
+from anyfolder.text import GUESSED_ENCODINGS
 
 from .findings import Findings
 from .image_tree import Tree
@@ -18,15 +18,16 @@ def warn_unused(
 
     Args:
         tree: the files of the folder.
-        records: the used images, with their masks.
+        records: the images that are read, with their masks.
         used: other files that were read.
         findings: collects the unused files, and files whose encoding was guessed.
     """
     images_and_masks = chain.from_iterable((record.path, record.mask) for record in records)
     read = set(map(str, chain(images_and_masks, used)))
     reported = read | findings.left_out
-    for name in sorted(read & GUESSED.keys()):
-        what, line = GUESSED[name]
+    # Files whose encoding `read_text` had to guess, with the guess and a line.
+    for name in sorted(read & GUESSED_ENCODINGS.keys()):
+        what, line = GUESSED_ENCODINGS[name]
         findings.warn(what, f'{line!r} in {name}')
     findings.warn_all(
         'folders of trainings left out', (path.relative_to(tree.folder) for path in tree.runs)

@@ -15,8 +15,8 @@ from .image_tree import Tree
 from .splits import SPLITS, Split, split_in
 
 
-def voc_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """The annotations in lists of ``ImageSets/Main``, or all without such a list.
+def prepare_voc(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+    """Choose the annotations in lists of ``ImageSets/Main``, or all without such a list.
 
     Raises:
         InputError: if no line of a list has an annotation.
@@ -38,9 +38,10 @@ def voc_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> For
 def _listed_splits(
     tree: Tree, lists: Sequence[Path], files: Iterable[Path], findings: Findings
 ) -> Iterator[tuple[Path, Split]]:
-    """The split of each annotation in a list; of several, the furthest from training comes last.
+    """The split of each annotation in a list. If it is in several, the last one counts.
 
-    The list of a class has -1, 0 or 1 after each name.
+    The last is the one furthest from training. A name may be followed by -1, 0 or 1, which state in
+    the list of a class whether the image has it.
 
     Raises:
         UnclearError: if no line of a list has an annotation.

@@ -41,16 +41,17 @@ def label_files(tree: Tree) -> dict[Path, list[str]]:
     labels = [
         file for file in texts if not in_labels or file in in_labels or _has_boxes(tree, file)
     ]
-    is_yolo = in_labels or any(_has_boxes(tree, file) for file in labels)
-    if labels and (is_yolo or find_names(tree, find_settings(tree))):
+    have_boxes = in_labels or any(_has_boxes(tree, file) for file in labels)
+    # Label files may all be empty; then a file with class names shows what they are.
+    if labels and (have_boxes or find_names(tree, find_settings(tree))):
         return {file: tree.contents.lines(file) for file in labels}
     return {}
 
 
-def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """The label files with their class names and the form of their lines.
+def prepare_yolo(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+    """Find the class names, the splits and the form of the lines of label files.
 
-    Images without such a file have no objects.
+    Images without a label file have no objects.
 
     Args:
         tree: the files of the folder.
@@ -77,6 +78,7 @@ def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
     form, faults = line_form([*chain(*paired)], settings[1].get('kpt_shape') if settings else None)
     findings.note_all(faults)
     others = (file for file in _texts(tree) if file not in files)
+    # Label files without an image.
     orphans = [file for file in others if _is_in_labels(tree, file) or _has_boxes(tree, file)]
     findings.warn_all(NO_IMAGE_OF_NAME.what, orphans)
     names = [name for name in named[1] if name]
@@ -109,7 +111,7 @@ def _has_boxes(tree: Tree, file: Path) -> bool:
 def _split_sources(
     tree: Tree, settings: Settings, findings: Findings
 ) -> Iterator[tuple[Path, Split]]:
-    """The image folders and lists of each split that the YAML file names.
+    """The image folders and lists that the YAML file names, each with its split.
 
     For a path of another machine, the longest end that exists is used.
     """
@@ -139,7 +141,7 @@ def _stated_sources(split: Split, content: Mapping[str, Any], file: Path) -> Seq
             f'{split} of {str(file)!r} must be a folder or a list of images, or several '
             'of them in a list.'
         )
-    check_limit(file, 'places of a part', len(sources))
+    check_limit(file, 'paths of a split', len(sources))
     for source in sources:
         check_limit(file, 'levels of folders', len(PureWindowsPath(source).parts), ' in a path')
     return sources

@@ -1,3 +1,5 @@
+"""The license that a folder states, in the files of Roboflow, COCO and others."""
+
 import json
 from pathlib import Path
 

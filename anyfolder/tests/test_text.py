@@ -1,7 +1,9 @@
+"""Text in common encodings is read, and a guessed encoding is recorded."""
+
 import pytest
 from rejection import rejects
 
-from anyfolder.text import CONTRARY, GUESSED, WESTERN, read_lines, read_text
+from anyfolder.text import CONTRARY, GUESSED_ENCODINGS, WESTERN, read_lines, read_text
 
 
 @pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16', 'latin-1', 'cp1252'])
@@ -16,7 +18,7 @@ def test_guessed_encoding_is_recorded_until_the_file_is_corrected(tmp_path):
     for encoding, guess in (('cp1252', (WESTERN, 'bär')), ('utf-8', None)):
         file.write_bytes('dog\nbär'.encode(encoding))
         assert read_text(file) == 'dog\nbär'
-        assert GUESSED.get(str(file)) == guess
+        assert GUESSED_ENCODINGS.get(str(file)) == guess
 
 
 @pytest.mark.parametrize(
@@ -29,11 +31,11 @@ def test_declared_encoding_is_compared_with_the_text(tmp_path, text, declared, i
     file = tmp_path / 'x.xml'
     file.write_bytes(text.encode(declared))
     assert read_text(file, declared) == text
-    assert GUESSED.get(str(file)) is None
+    assert GUESSED_ENCODINGS.get(str(file)) is None
     if is_distinguishable:
         file.write_bytes(text.encode('utf-8'))
         assert read_text(file, declared) == text
-        assert GUESSED.get(str(file)) == (CONTRARY, text)
+        assert GUESSED_ENCODINGS.get(str(file)) == (CONTRARY, text)
 
 
 def test_utf_16_without_a_byte_order_mark_raises(tmp_path):

@@ -1,4 +1,4 @@
-"""Write a dataset in another format. Losses are stated first, and the result is checked."""
+"""Write a dataset in another format. Losses are stated first, and the result is read back."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ from .write_maps import write_maps
 from .write_voc import write_voc
 from .write_yolo import write_yolo
 
+# Takes the data, its images with their new names, the folder, and whether images are copied.
 Writer = Callable[[Dataset, Sequence[PlacedImage], Path, bool], None]
 
 
@@ -82,13 +83,13 @@ TARGETS = {
 
 
 class Conversion(NamedTuple):
-    """A dataset to be written.
+    """A conversion that can be written, made by :func:`plan_conversion`.
 
     Attributes:
         data: the data to write.
         target: the format.
         out: the folder.
-        sentences: a sentence for each loss or change.
+        sentences: what is lost or changed, each as a sentence for the user.
     """
 
     data: Dataset
@@ -129,13 +130,13 @@ def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False
 
     Args:
         data: the dataset.
-        out: the folder, which must not exist or be empty.
+        out: the folder, which must not exist, or must be empty.
         to: a key of :data:`TARGETS`.
         lossy: whether objects that the format cannot hold are left out, rather than an error.
 
     Raises:
-        InputError: if the format cannot hold the data, if the folder exists, or if it is inside the
-            data.
+        InputError: if the format cannot hold the data, if the folder exists and is not empty, or if
+            it is inside the data.
     """
     if to not in TARGETS:
         raise InputError(f'{option("to", to)} is not one of {", ".join(TARGETS)}.')
@@ -208,7 +209,7 @@ def convert(
 
     Args:
         folder: the folder of the data, or a dataset that was read.
-        out: the folder to write, completely or not at all. It must not exist.
+        out: the folder to write, completely or not at all. It must not exist, or must be empty.
         to: a key of :data:`TARGETS`.
         task, **options: see :func:`anyfolder.read`.
         copy: whether images are copied instead of linked.
@@ -219,7 +220,7 @@ def convert(
 
     Raises:
         InputError: as :func:`anyfolder.read` does, if the format cannot hold the data, if ``out``
-            exists or is inside the data, or if it cannot be written.
+            is not empty or is inside the data, or if it cannot be written.
     """
     data = folder if isinstance(folder, Dataset) else read(folder, task, **options)
     return plan_conversion(data, out, to, lossy).write(copy)

@@ -1,4 +1,4 @@
-"""Reject output inside a folder that is read, directly or through links."""
+"""Reject output that would be written into the folder of the data, directly or through links."""
 
 import os
 from contextlib import suppress

@@ -14,7 +14,7 @@ from anyfolder.readers.splits import Split, split_of
 from anyfolder.wording import option
 
 UNUSUAL = re.compile(r'[^\w.+@() -]')  # characters that are unsafe in lists and tables
-# File names, without suffix, that readers do not take for an image or its labels.
+# Stems that readers take for a file of class names or the like, not for an image or its labels.
 RESERVED_STEMS = {
     'classes',
     'labels',

@@ -44,7 +44,7 @@ def difference(data: Dataset, placed: Sequence[PlacedImage], read_back: Dataset)
 
 
 def _is_drawn(data: Dataset, image: Image) -> bool:
-    """True if a mask is drawn from polygons, so its classes are only known from its pixels."""
+    """True if a mask is drawn from polygons: only its pixels show its classes, not ``labels``."""
     return data.task == 'segmentation' and image.mask is None
 
 

@@ -1,4 +1,4 @@
-"""Classes of images: a folder for each in each split, or a table."""
+"""Write the classes of images as a folder for each class, or as a table; also boxes as a table."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from anyfolder.terminal import printable
 from .placed_images import PlacedImage, place_file
 from .write_coco import IGNORED
 
-BETWEEN_LABELS = {*'|;,'}  # separators in a label column, at which a reader splits labels
+LABEL_SEPARATORS = {*'|;,'}  # at which a reader splits the values of a label column
 
 
 def obstacle_to_folders(data: Dataset) -> str:
@@ -39,7 +39,7 @@ def write_table(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: b
         place_file(entry.image.path, out / 'images' / entry.split / entry.name, copy)
     if data.task == 'detection':
         rows = _box_rows(placed)
-    elif data.multi_label or any(BETWEEN_LABELS & {*name} for name in data.classes):
+    elif data.multi_label or any(LABEL_SEPARATORS & {*name} for name in data.classes):
         rows = _flag_rows(data, placed)
     else:
         rows = _label_rows(placed)

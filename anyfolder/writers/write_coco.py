@@ -1,4 +1,4 @@
-"""COCO: ``annotations/instances_train.json`` next to ``train/``, or with PNGs of segments."""
+"""Write COCO: ``annotations/instances_train.json`` next to ``train/``, or panoptic PNGs."""
 
 import json
 from collections.abc import Sequence

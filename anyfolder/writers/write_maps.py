@@ -1,4 +1,4 @@
-"""Maps with a value for each pixel: masks of classes, and depth in meters."""
+"""Write maps with a value for each pixel: masks of classes, and depth in meters."""
 
 from collections.abc import Sequence
 from pathlib import Path

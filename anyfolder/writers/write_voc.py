@@ -1,4 +1,4 @@
-"""Pascal VOC: ``JPEGImages``, ``Annotations`` and ``ImageSets/Main``, with boxes only."""
+"""Write Pascal VOC: ``JPEGImages``, ``Annotations`` and ``ImageSets/Main``, with boxes only."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""YOLO: ``images/train``, ``labels/train`` and ``data.yaml``, as ultralytics has them."""
+"""Write YOLO: ``images/train``, ``labels/train`` and ``data.yaml``, as in ultralytics."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from anyfolder.dataset import Dataset, Image
 
 from .placed_images import PlacedImage, place_file
 
-# Without this line, our reader guesses from all lines whether values after a box are keypoints.
+# Without this line, anyfolder's reader guesses from all labels whether a box and keypoints follow.
 KPT_SHAPE_LINE = 'kpt_shape: [0, 2]  # no keypoints: what follows a class is a polygon\n'
 
 

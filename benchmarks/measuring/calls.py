@@ -1,4 +1,4 @@
-"""Measure time, memory and arithmetic of a call."""
+"""Measure the time, peak memory and FLOPs of calls."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ Call = Callable[[], Any]
 
 def clock() -> float:
     """The time in seconds, after the device has finished its work."""
-    # Not before, since this import loads setuptools, which changes sys.path.
+    # Imported late: it loads setuptools, which changes sys.path.
     from torch.utils.benchmark import timer
 
     return timer()
@@ -21,14 +21,23 @@ def clock() -> float:
 def interleaved(
     calls: Mapping[str, Call], rounds: int, repeats: int = 1, clock: Callable[[], float] = clock
 ) -> dict[str, list[float]]:
-    """Seconds on the clock of each call in each round, the mean of ``repeats`` calls in a row.
+    """Time several calls, all of them in each round.
 
-    The order rotates, so no call always runs on the cooler machine.
+    The first call of a round rotates, so that none always runs on the cooler machine.
+
+    Args:
+        calls: the calls by name.
+        rounds: number of rounds.
+        repeats: calls in a row whose mean is a time.
+        clock: returns the time in seconds.
+
+    Returns:
+        The seconds of each call in each round.
     """
     names = list(calls)
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(rounds):
-        first = turn % len(names)
+    for number in range(rounds):
+        first = number % len(names)
         for name in names[first:] + names[:first]:
             start = clock()
             for _ in range(repeats):
@@ -40,7 +49,7 @@ def interleaved(
 def peak_memory(call: Call, device: torch.device) -> int:
     """Peak bytes of torch's allocator during the call, above the bytes before it.
 
-    On a CPU this is computed from the profiler's record of every allocation. It is exact and the
+    On a CPU it is computed from the profiler's record of every allocation, which is exact and the
     same in every run.
     """
     if device.type == 'cuda':
@@ -56,7 +65,7 @@ def peak_memory(call: Call, device: torch.device) -> int:
         event for event in record.profiler.kineto_results.events() if event.name() == '[memory]'
     ]
     for event in sorted(events, key=lambda event: event.start_ns()):
-        held += event.nbytes()
+        held += event.nbytes()  # negative if memory is freed
         peak = max(peak, held)
     return peak
 

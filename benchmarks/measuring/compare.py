@@ -1,4 +1,8 @@
-"""Build our model and its peers, check that they agree, and measure them in turns."""
+"""Compare the speed and memory of our ViT with those of its peers, the ViTs of other libraries.
+
+All have the same weights, and are only measured if their outputs are equal. Several campaigns use
+this.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -22,7 +26,7 @@ from .implementations import OURS, PEERS, PLAIN, build_ours, build_peer
 # Largest allowed difference from our output, relative to its largest value. In bfloat16, rounding
 # adds up over blocks.
 TOLERANCES = {'float32': 1e-4, 'bfloat16': 5e-2, 'amp': 5e-2}
-INPUT_SETS = 3
+NUM_BATCHES = 3  # different images, which calls take in turn
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,11 @@ class Case:
     model: str | ArchCfg = 'B/16'  # see vit_plugin.arch.parse_arch
     size: int = 224  # side of the images in pixels
     batch: int = 4  # number of images
-    # In eval mode, without gradients; or 'train': forward, backward, fused AdamW.
+    # 'forward': in eval mode, without gradients. 'train': forward, backward, fused AdamW.
     mode: str = 'forward'
-    # Or 'bfloat16' (weights and images are cast), or 'amp' (autocast to bfloat16).
+    # 'float32', 'bfloat16' (weights and images are cast), or 'amp' (autocast to bfloat16).
     dtype: str = 'float32'
-    output: str = 'cls_token'  # or 'featmap'
+    output: str = 'cls_token'  # or 'featmap', the map of the patches
     compiled: bool = False  # by torch.compile
     device: str = 'cpu'
 
@@ -62,13 +66,13 @@ class Comparison:
 
     implementation: str  # ours, ours without passes, or a peer
     latency_ms: float  # median of the rounds
-    iqr_ms: float  # range between their quartiles
+    iqr_ms: float  # interquartile range of the rounds
     images_per_s: float  # at the median
     peak_mib: float  # of torch's allocator, above weights, optimizer state and images
     gflop: float  # of one call, counted by torch; a multiply-add counts as two
-    # Time divided by ours in the same round, median of the rounds; above 1, ours is faster.
+    # Time divided by ours in the same round, median of the rounds. Above 1, ours is faster.
     times_ours: float
-    memory_over_ours: float
+    memory_over_ours: float  # peak memory divided by ours
     difference: float  # largest difference from our output, relative to its largest value
 
 
@@ -80,18 +84,19 @@ def compare(
     tolerance: float | None = None,
     log: Callable[[str], None] = print,
 ) -> list[Comparison]:
-    """Measure our model, with and without the device's passes, and the peers in turns.
+    """Measure our model, with and without the device's passes, and its peers, interleaved.
 
-    Their outputs must agree.
+    A pass rewrites a model for faster inference, see :func:`vit_plugin.passes.optimize`.
 
     Args:
-        case, peers, rounds: what to measure, names in :data:`PEERS`, and the number of turns for
-            each.
+        case: what to measure.
+        peers: keys of :data:`PEERS`.
+        rounds: timings of each model.
         options: further arguments of our backbone.
         tolerance: largest allowed difference of the outputs, relative to the largest value. The
-            default is in ``TOLERANCES``. Gradients of the images may differ by ten times as much in
-            the Euclidean norm, and by at least 0.01 by default. Rounding may switch a ReLU or a
-            maximum, and that changes single values a lot.
+            default is in ``TOLERANCES``. Gradients of the images are compared in the Euclidean
+            norm, since rounding may switch a ReLU or a maximum and change single values a lot. They
+            may differ by ten times as much, and by default by at least 0.01.
         log: called with a message for each peer that is left out.
 
     Raises:
@@ -100,7 +105,7 @@ def compare(
     torch.manual_seed(0)
     models = _build(case, peers, options, log)
     batches = [
-        case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(INPUT_SETS)
+        case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(NUM_BATCHES)
     ]
     if not case.compiled:  # a compiler has its own passes
         models = {OURS: models[OURS], PLAIN: deepcopy(models[OURS]), **models}
@@ -138,6 +143,7 @@ def compare(
 def _build(
     case: Case, peers: Iterable[str], options: Mapping[str, Any] | None, log: Callable[[str], None]
 ) -> dict[str, nn.Module]:
+    """Our model and those peers that are installed and have it, with equal weights."""
     models = {OURS: build_ours(case.model, case.size, case.output, options)}
     for name in peers:
         try:
@@ -151,13 +157,13 @@ def _build(
 
 def step_of(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[], None]:
     """A function that runs a forward or a training step on the next batch."""
-    batch, train = cycle(batches), case.mode == 'train'
+    endless_batches, train = cycle(batches), case.mode == 'train'
     # With a learning rate of zero, a step does its work but all implementations keep equal weights.
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
 
     def step() -> None:
         with torch.set_grad_enabled(train), case.autocast():
-            output = model(next(batch))
+            output = model(next(endless_batches))
             loss = _loss(output) if train else None
         if loss is not None:
             loss.backward()
@@ -168,7 +174,7 @@ def step_of(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable
 
 
 def _loss(output: Tensor) -> Tensor:
-    """A weighted mean. Each value has another weight, so no gradient is zero after a norm."""
+    """A mean with another weight for each value: after a norm, a plain mean has no gradient."""
     return (
         output.float() * torch.arange(output.numel(), device=output.device).view_as(output).cos()
     ).mean()
@@ -226,7 +232,7 @@ def _differences(
     return differences
 
 
-COLUMNS = {  # field of a row -> title and format
+COLUMNS = {  # field of a Comparison -> title and format
     'latency_ms': ('ms', '.2f'),
     'iqr_ms': ('iqr ms', '.2f'),
     'images_per_s': ('images/s', '.1f'),
@@ -242,7 +248,7 @@ def format_table(rows: Sequence[Comparison]) -> str:
     """The rows as aligned text."""
     lines = [['', *(title for title, _ in COLUMNS.values())]]
     for row in rows:
-        cells = (format(getattr(row, name), form) for name, (_, form) in COLUMNS.items())
+        cells = (format(getattr(row, name), spec) for name, (_, spec) in COLUMNS.items())
         lines.append([row.implementation, *cells])
     return '\n'.join(
         f'{first:<23}' + ''.join(f'{cell:>11}' for cell in cells) for first, *cells in lines

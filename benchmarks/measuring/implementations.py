@@ -1,4 +1,4 @@
-"""The same Vision Transformer from our code and from others, with the same weights."""
+"""Build the same Vision Transformer from our code and from other libraries, with equal weights."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS
 
 OURS = 'vit_plugin'
-PLAIN = 'vit_plugin, no passes'
+PLAIN = 'vit_plugin, no passes'  # see vit_plugin.passes
 
 
 class OneOutput(nn.Module):
@@ -84,8 +84,8 @@ def _transformers(arch: Arch, size: int) -> nn.Module:
     )
 
 
-# Another implementation -> what builds it, how its tokens (B, 1 + h*w, C) are read, and the format
-# of its weights.
+# Peer -> the function that builds it, the function that computes its tokens (B, 1 + h*w, C) from
+# images, and the format of its weights (a key of FORMATS).
 PEERS: dict[
     str, tuple[Callable[[Arch, int], nn.Module], Callable[[nn.Module, Tensor], Tensor], str]
 ] = {
@@ -101,7 +101,7 @@ def build_ours(
 ) -> OneOutput:
     """Our backbone with timm's numerics, which all peers use, and with ``options``.
 
-    Noise is added to all weights. Weights of zero would hide errors in other weights.
+    Noise is added to all weights, since zeros would hide errors in other weights.
     """
     model = VisionTransformer(
         arch, size, **{'out_type': output, 'numerics': 'timm', **(options or {})}
@@ -115,7 +115,7 @@ def build_ours(
 def build_peer(
     name: str, arch: str | Mapping[str, Any], size: int, output: str, ours: OneOutput
 ) -> OneOutput:
-    """Build the peer with our weights.
+    """Build a peer with the weights of ``ours``.
 
     Raises:
         ModuleNotFoundError: if the peer is not installed.
@@ -124,14 +124,15 @@ def build_peer(
     sizes = parse_arch(arch)
     if sizes.patch_embed['type'] != 'PatchEmbed' and name not in HYBRIDS:
         raise NotImplementedError(f'it has no {arch}')
-    build, tokens, weights = PEERS[name]
+    build, tokens, weight_format = PEERS[name]
     peer, state = build(sizes, size), ours.model.state_dict()
-    # The plan comes from the peer's own keys, so it works with the names of any release.
+    # The plan, which maps our weights to the peer's, is made from the peer's own keys, so that it
+    # works with the names of any release.
     peer.load_state_dict(
         {
             key: part
-            for step in FORMATS[weights].plan(peer.state_dict())
-            for key, part in step.unmake(state[step.ours], sizes.num_heads).items()
+            for step in FORMATS[weight_format].plan(peer.state_dict())
+            for key, part in step.to_theirs(state[step.ours], sizes.num_heads).items()
         }
     )
 

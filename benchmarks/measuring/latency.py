@@ -1,7 +1,7 @@
-"""One image on a CPU: the time and memory of common models, run in three ways.
+"""Measure the time and memory of one image on a CPU, for common models in three runtimes.
 
-Each way runs in a process of its own, so that its memory is that of a program that does nothing
-else.
+Each measurement is a process of its own (``one_image.py``), so that its memory is that of a program
+that does nothing else. ``benchmarks speed --latency`` prints the table.
 """
 
 import json
@@ -29,13 +29,13 @@ MODELS = (
     'R50+B/16',
     'timm://vit_small_patch14_reg4_dinov2',
 )
-# Way -> the program that runs it, and the dtype of its file.
-WAYS = {'eager': ('eager', ''), 'ONNX': ('onnx', 'float32'), 'int8': ('onnx', 'int8')}
+# Title of a column -> the runtime (see one_image.RUNTIMES), and the dtype of its ONNX file.
+VARIANTS = {'eager': ('eager', ''), 'ONNX': ('onnx', 'float32'), 'int8': ('onnx', 'int8')}
 
 
 @dataclass(frozen=True)
 class Latency:
-    """A row of the table. Times and memory are those of each of :data:`WAYS`."""
+    """A row of the table. Times and memory are by the keys of :data:`VARIANTS`."""
 
     model: str
     pixels: int  # side of the image
@@ -57,23 +57,23 @@ def latency(model: str, side: int, threads: int, rounds: int) -> Latency:
         ConfigError: if there is no such model, or if it cannot be exported.
         MissingExtraError: if onnx, onnxscript or onnxruntime is not installed.
     """
-    built = create_model(model, img_size=side)
+    classifier = create_model(model, img_size=side)
     ms, mib = {}, {}
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter('ignore')  # the exporter's own
-        for way, (runtime, dtype) in WAYS.items():
+        for variant, (runtime, dtype) in VARIANTS.items():
             source = model
             if dtype:
                 source = str(Path(folder, f'{dtype}.onnx'))
-                export(deploy(built), Path(source), (side, side), dtype)
+                export(deploy(classifier), Path(source), (side, side), dtype)
             cost = _in_a_process(runtime, source, side, threads, rounds)
-            ms[way], mib[way] = cost['ms'], cost['mib']
-    count = sum(parameter.numel() for parameter in built.parameters())
-    return Latency(model, side, count, ms, mib)
+            ms[variant], mib[variant] = cost['ms'], cost['mib']
+    num_parameters = sum(parameter.numel() for parameter in classifier.parameters())
+    return Latency(model, side, num_parameters, ms, mib)
 
 
 def _in_a_process(runtime: str, source: str, *numbers: int) -> dict[str, float]:
-    """Run ``one_image.py``."""
+    """Run ``one_image.py``. Its result has the keys ``ms`` and ``mib``."""
     program = [sys.executable, '-W', 'ignore', str(Path(__file__).with_name('one_image.py'))]
     done = subprocess.run(
         [*program, runtime, source, *map(str, numbers)], capture_output=True, text=True
@@ -88,11 +88,13 @@ def _in_a_process(runtime: str, source: str, *numbers: int) -> dict[str, float]:
 
 
 def as_markdown(rows: Sequence[Latency]) -> str:
-    """The table of a page."""
-    columns = [f'{way}, {unit}' for unit in ('ms', 'MiB') for way in WAYS]
+    """The rows as the table in the docs."""
+    columns = [f'{variant}, {unit}' for unit in ('ms', 'MiB') for variant in VARIANTS]
     table = [['model', 'pixels', 'M parameters', *columns]]
     for row in rows:
         cells = [f'`{row.model}`', f'{row.pixels}', f'{row.parameters / 1e6:.1f}']
-        cells += [f'{row.ms[way]:.1f}' for way in WAYS] + [f'{row.mib[way]:.0f}' for way in WAYS]
+        cells += [f'{row.ms[variant]:.1f}' for variant in VARIANTS] + [
+            f'{row.mib[variant]:.0f}' for variant in VARIANTS
+        ]
         table.append(cells)
     return markdown_table(table, numbers=2 + len(columns))

@@ -1,10 +1,10 @@
-"""The time of one image on a CPU and the memory of its process, which does nothing else.
+"""Measure the time of one image on a CPU, and the memory of a process that does nothing else.
 
     python benchmarks/measuring/one_image.py eager B/16 224 1 10
     python benchmarks/measuring/one_image.py onnx model.onnx 224 1 10
 
 The arguments are the runtime, the model, the side of the image, threads and rounds. It prints JSON.
-A process that runs ONNX imports neither torch nor a framework, as where such a file is used.
+A process that runs ONNX imports neither torch nor a framework, like a deployed program.
 """
 
 import json
@@ -15,11 +15,11 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-WARM_UP = 3  # calls
+WARM_UP_CALLS = 3
 
 
 def eager(name: str, side: int, threads: int) -> Callable[[], Any]:
-    """The model as the commands run it: with its preprocessing, and with the passes of the CPU."""
+    """A call of a model as the commands run it: with its preprocessing and the CPU's passes."""
     import torch
 
     from vit_plugin.deploy.deployed import deploy
@@ -38,7 +38,7 @@ def eager(name: str, side: int, threads: int) -> Callable[[], Any]:
 
 
 def onnx(path: str, side: int, threads: int) -> Callable[[], Any]:
-    """A file of ``vit-plugin export``."""
+    """A call of a file of ``vit-plugin export`` in onnxruntime."""
     import numpy as np
     import onnxruntime
 
@@ -55,7 +55,7 @@ RUNTIMES = dict(eager=eager, onnx=onnx)
 def peak_resident() -> int:
     """The largest resident memory of this process so far, in bytes."""
     status = Path('/proc/self/status')
-    if status.is_file():  # elsewhere that of the process before it counts too
+    if status.is_file():  # ru_maxrss would include what the parent had before exec
         text = status.read_text()
         return 1024 * int(text.partition('VmHWM:')[2].split()[0])
     import resource
@@ -65,8 +65,8 @@ def peak_resident() -> int:
 
 
 def milliseconds(call: Callable[[], Any], rounds: int) -> float:
-    """The median of the rounds, after :data:`WARM_UP` calls that do not count."""
-    for _ in range(WARM_UP):
+    """The median of the rounds, after :data:`WARM_UP_CALLS` calls that do not count."""
+    for _ in range(WARM_UP_CALLS):
         call()
     seconds = []
     for _ in range(rounds):

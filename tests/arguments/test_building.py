@@ -1,4 +1,4 @@
-"""Errors of building a part of a config are explained."""
+"""The errors of building a component from a config name its place and the nearest name."""
 
 import mmpretrain.models  # noqa: F401  # registers its classes
 import pytest

@@ -1,3 +1,5 @@
+"""Arguments are checked by the annotations of a constructor, and errors are one sentence."""
+
 import copy
 import inspect
 import pickle
@@ -197,7 +199,7 @@ def test_subclasses_of_users_may_fill_in_arguments():
     assert checked(Users)(1, out_channels=8).depth == 1
 
 
-def test_of_foreign_parents_only_names_are_checked():
+def test_only_argument_names_of_foreign_parents_are_checked():
     class Foreign:
         def __init__(self, wrongly_annotated: str = 3, other=1):
             pass
@@ -205,24 +207,24 @@ def test_of_foreign_parents_only_names_are_checked():
     Foreign.__init__.__module__ = 'foreign'
 
     @checked
-    class Ours(Foreign):
+    class Subclass(Foreign):
         def __init__(self, own: int, **kwargs: Any):
             super().__init__(**kwargs)
 
-    assert Ours(1, wrongly_annotated=3)
+    assert Subclass(1, wrongly_annotated=3)
     with rejects('did you mean other'):
-        Ours(1, othr=3)
+        Subclass(1, othr=3)
 
 
 def test_keyword_arguments_of_a_typed_dict_are_checked():
     @checked
-    class Ours:
+    class Windowed:
         def __init__(self, *args: Any, **kwargs: Unpack[Window]):
             self.kwargs = kwargs
 
-    assert Ours(size=3).kwargs == dict(size=3)
-    with rejects('Ours needs size'):
-        Ours()
+    assert Windowed(size=3).kwargs == dict(size=3)
+    with rejects('Windowed needs size'):
+        Windowed()
 
 
 def test_a_class_without_a_constructor_takes_nothing():
@@ -240,17 +242,17 @@ def test_assertions_of_base_classes_become_one_sentence():
         def __init__(self):
             raise AssertionError('Please choose.')
 
-    with rejects(r'^Ours: Please choose \(AssertionError\); see its docstring'):
-        checked(type('Ours', (Foreign,), {}))()
+    with rejects(r'^Subclass: Please choose \(AssertionError\); see its docstring'):
+        checked(type('Subclass', (Foreign,), {}))()
 
 
 def test_unresolvable_annotations_accept_anything():
     @checked
-    class Ours:
+    class Unresolvable:
         def __init__(self, width: PositiveInt, odd: Annotated['NotDefined', Field()] = 1):  # noqa: F821
             pass
 
-    assert Ours(3, object())
+    assert Unresolvable(3, object())
 
 
 def test_checked_classes_keep_signature_copies_and_pickles():

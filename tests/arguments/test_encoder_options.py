@@ -21,7 +21,7 @@ from vit_plugin.models.layers import BlockCfg, TransformerBlock
 from vit_plugin.weights.patterns import Pattern
 
 
-def test_an_option_is_added_in_one_place(monkeypatch, tiny):
+def test_an_option_is_added_in_one_place(monkeypatch):
     """The check, and lists with a value for each block, follow from the field."""
 
     @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ def test_an_option_is_added_in_one_place(monkeypatch, tiny):
         check('encoder', accepted, (), dict(sandwich=3))
 
 
-def test_every_option_is_accepted_and_reaches_a_block(tiny):
+def test_every_option_is_accepted_and_block_options_reach_the_block(tiny):
     assert set(EncoderCfg.__annotations__) == set(OPTIONS)
     assert {option.name for option in fields(BlockOptions)} < {
         option.name for option in fields(BlockCfg)
@@ -51,6 +51,7 @@ def test_every_option_is_accepted_and_reaches_a_block(tiny):
 @pytest.mark.parametrize(('pattern', 'argument'), CREATING_OPTIONS.items(), ids=str)
 def test_hints_of_loading_name_options_that_create_the_parameters(tiny, pattern, argument):
     """With the option of the hint, the model has a parameter of the pattern."""
+    # '...' in a hint stands for any number.
     encoder = eval(argument.replace('...', '2').removeprefix('encoder='))
     matches = [
         name

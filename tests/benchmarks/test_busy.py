@@ -1,3 +1,5 @@
+"""The comparison of trainings on a busy machine: its table, its meter and its trainings."""
+
 from pathlib import Path
 
 import pytest
@@ -6,21 +8,21 @@ from benchmarks import busy
 from benchmarks.busy_trainings import WARM_UP, Finished, Meter
 
 
-def test_the_table_compares_rates_with_all_and_half_of_the_idle_rate():
+def test_rates_are_compared_with_the_idle_rate_or_half_of_it():
     rates = {
-        busy.BEFORE: dict(idle=[90, 100, 110], loop=[20]),
-        'new': dict(idle=[98], loop=[40]),
+        busy.RUNTIME_DEFAULT: dict(idle=[90, 100, 110], loop=[20]),
+        'ours': dict(idle=[98], loop=[40]),
         'timm': dict(idle=[200], loop=[50]),
     }
     # In parentheses the median idle rate, or half of it under load, over the median rate. Our rows
     # are compared with the first one.
     assert [*busy.table(rates)][2:] == [
-        '| as it is | 100 (1.00) | 20 (2.50) |',
-        '| new | 98 (1.02) | 40 (1.25) |',
+        '| default of the runtime | 100 (1.00) | 20 (2.50) |',
+        '| ours | 98 (1.02) | 40 (1.25) |',
         '| timm | 200 (1.00) | 50 (2.00) |',
     ]
-    without_idle = [*busy.table({busy.BEFORE: dict(loop=[20])})]
-    assert without_idle[2:] == ['| as it is | 20 |']
+    without_idle = [*busy.table({busy.RUNTIME_DEFAULT: dict(loop=[20])})]
+    assert without_idle[2:] == ['| default of the runtime | 20 |']
 
 
 def test_images_are_counted_after_the_warm_up(monkeypatch, capsys):
@@ -37,10 +39,16 @@ def test_images_are_counted_after_the_warm_up(monkeypatch, capsys):
 
 
 def test_rows_of_our_trainings_differ_in_the_environment():
-    ways = busy.ways_of(busy.KINDS['boxes'], [8000], 'python-of-theirs')
-    assert [*ways] == ['as it is', 'new', '8,000 spins', 'one thread', 'ultralytics, yolo11n']
-    assert ways['new'].environment == {}
-    assert 'timm' in busy.ways_of(busy.KINDS['small'], [], None)
+    variants = busy.variants_of(busy.KINDS['boxes'], [8000], 'python-of-ultralytics')
+    assert [*variants] == [
+        'default of the runtime',
+        'ours',
+        '8,000 spins',
+        'one thread',
+        'ultralytics, yolo11n',
+    ]
+    assert variants['ours'].environment == {}
+    assert 'timm' in busy.variants_of(busy.KINDS['small'], [], None)
 
 
 @pytest.mark.nightly
@@ -50,5 +58,6 @@ def test_trainings_of_both_libraries_are_measured(name, library, tmp_path):
     data = busy.write_data(name, Path(tmp_path, 'data'), None)
     flags = kind.flags if library == 'vit_plugin' else kind.timm
     job = busy.Job(library, str(data), 0, 0.1, flags)
-    ways = [way for way in busy.ways_of(kind, [], None).values() if way.library == library]
-    assert busy.images_per_second('training', ways[0], job) > 0
+    variants = busy.variants_of(kind, [], None).values()
+    variant = next(variant for variant in variants if variant.library == library)
+    assert busy.images_per_second('training', variant, job) > 0

@@ -12,10 +12,10 @@ pytestmark = pytest.mark.filterwarnings('ignore:The .grad attribute')
 CASE = Case('R+Ti/16', 32, 2, 'train')
 
 
-def test_group_norm_by_channels_equals_torchs():
+def test_group_norm_by_channels_equals_torch():
     x, weight, bias = torch.randn(2, 12, 3, 5), torch.randn(12), torch.randn(12)
-    ours, torchs = (norm(x, 4, weight, bias, 1e-3) for norm in (group_norm, F.group_norm))
-    torch.testing.assert_close(ours, torchs)
+    by_channels, by_torch = (norm(x, 4, weight, bias, 1e-3) for norm in (group_norm, F.group_norm))
+    torch.testing.assert_close(by_channels, by_torch)
 
 
 @pytest.mark.parametrize('form', FORMS)

@@ -1,12 +1,12 @@
 """The comparison of decoders, with half a second of training for each."""
 
-import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+import vit_plugin.detection  # noqa: F401  isort: skip  must be imported before mmdet
 
 import pytest
 import torch
 
 pytest.importorskip('mmseg')
-from benchmarks.decoders import build, decoders, quality, scenes, text, train
+from benchmarks.decoders import build, decoders, format_scores, quality, scenes, train
 from benchmarks.defaults import SMALL
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.filterwarnings('ignore')
     'name',
     [
         'TransUNet',
-        pytest.param('SegFormer', marks=pytest.mark.nightly),
-        pytest.param('UPerNet', marks=pytest.mark.nightly),
+        'SegFormer',
+        'UPerNet',
     ],
 )
 def test_decoders_train_and_are_scored(name):
@@ -32,7 +32,7 @@ def test_decoders_train_and_are_scored(name):
 
 
 def test_scores_are_printed_with_mean_and_deviation():
-    assert text([(1.0, 2.0, 3.0), (3.0, 2.0, 3.0)]).startswith('mIoU 2.0 ± 1.4, mDice 2.0')
+    assert format_scores([(1.0, 2.0, 3.0), (3.0, 2.0, 3.0)]).startswith('mIoU 2.0 ± 1.4, mDice 2.0')
 
 
 @pytest.mark.parametrize('name', decoders())

@@ -1,3 +1,5 @@
+"""The command line that compares backbones by dense probes."""
+
 import json
 from pathlib import Path
 from statistics import mean
@@ -11,27 +13,27 @@ from PIL import Image
 from tiny_models import TINY
 
 from benchmarks.dense_probe import DENSE_PROBES
-from benchmarks.dense_probing import DENSE_PROBES as MEASURED
+from benchmarks.dense_probing import DENSE_PROBES as PROBES
 
 
-def test_names_of_probes_equal_those_that_are_measured():
-    assert (*MEASURED,) == DENSE_PROBES
+def test_the_flag_has_the_names_of_all_probes():
+    assert (*PROBES,) == DENSE_PROBES
 
 
 @pytest.fixture
 def shapes(tmp_path) -> Path:
     """Images with a bright square, and their masks."""
     rng, folder = np.random.default_rng(0), tmp_path / 'shapes'
-    for part, number in (('train', 6), ('val', 2)):
+    for split, number in (('train', 6), ('val', 2)):
         for name in ('images', 'masks'):
-            (folder / name / part).mkdir(parents=True)
+            (folder / name / split).mkdir(parents=True)
         for i in range(number):
             mask = np.zeros((64, 80), np.uint8)
             y, x = rng.integers(0, 40, 2)
             mask[y : y + 24, x : x + 24] = 1
-            Image.fromarray(mask).save(folder / 'masks' / part / f'{i}.png')
+            Image.fromarray(mask).save(folder / 'masks' / split / f'{i}.png')
             image = mask[..., None] * 150 + rng.integers(0, 60, (64, 80, 3))
-            Image.fromarray(image.astype(np.uint8)).save(folder / 'images' / part / f'{i}.png')
+            Image.fromarray(image.astype(np.uint8)).save(folder / 'images' / split / f'{i}.png')
     return folder
 
 

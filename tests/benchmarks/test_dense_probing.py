@@ -1,4 +1,4 @@
-"""Probes of feature maps: labels of patches, scores and tables."""
+"""Dense probes (benchmarks/dense_probing.py): labels of patches, scores and tables."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def trained(tiny: dict, **backbone) -> TrainedModel:
 
 
 def halves(number: int = 12, size: tuple[int, int] = (32, 48), num_train: int = 8) -> Labeled:
-    """Images of a dark and a bright part, with a random border and an unlabeled first row."""
+    """Images with a dark left and a bright right part. The top row of the masks is unlabeled."""
     rng, images, masks = np.random.default_rng(0), [], []
     for _ in range(number):
         mask = np.zeros(size, np.uint8)
@@ -73,7 +73,7 @@ def test_mean_iou_ignores_absent_classes_and_unlabeled_pixels():
     assert mean_iou([prediction], [mask], 5) == pytest.approx(100 * (1 / 2 + 1 / 2) / 2)
 
 
-def test_the_last_map_is_the_backbones_output(tiny):
+def test_the_last_feature_map_is_the_backbones_output(tiny):
     model = VisionTransformer(**tiny, out_type='featmap').eval()
     images = torch.randn(1, 3, 32, 48)
     first, last = maps_at(model, images, (1, 2))
@@ -112,6 +112,7 @@ def test_probes_do_not_learn_random_labels(tiny):
             'tiny', trained(tiny), data._replace(masks=masks), (1.0,), probes=['linear'], seeds=1
         )
     )
+    # Guessing between two balanced classes has an mIoU of a third.
     assert rows[0].scores[0] < 50
 
 

@@ -7,7 +7,7 @@ import torch
 pytest.importorskip('skimage')
 pytest.importorskip('mmseg')
 
-from benchmarks.depth import Model, boundary_f1, data, evaluate, models, predict, train
+from benchmarks.depth import Model, boundary_f1, evaluate, make_data, models, predict, train
 from benchmarks.depth_scenes import scene
 
 
@@ -25,7 +25,7 @@ def test_boundaries_are_found_within_a_pixel():
     true[5:15, 5:15] = 2.0
     assert boundary_f1(true, true) == 1
     assert boundary_f1(np.roll(true, 1, axis=1), true) == 1
-    assert boundary_f1(np.full_like(true, 3.0), true) == 0
+    assert boundary_f1(np.full_like(true, 3.0), true) == 0  # without boundaries
     assert 0 < boundary_f1(np.roll(true, 3, axis=1), true) < 1
 
 
@@ -34,7 +34,7 @@ def test_boundaries_are_found_within_a_pixel():
 @pytest.mark.parametrize('name', models())
 def test_each_model_is_trained_and_scored(name):
     torch.manual_seed(0)
-    images, depths = data(4, False)
+    images, depths = make_data(4, False)
     model = Model(*models()[name])
     assert train(model, images, depths, 1.0, 0) > 0
     assert evaluate(predict(model, images), depths).keys() == {'AbsRel', 'delta1', 'boundary F1'}

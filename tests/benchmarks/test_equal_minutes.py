@@ -6,28 +6,28 @@ from pathlib import Path
 import pytest
 
 from benchmarks import equal_minutes
-from benchmarks.equal_minutes import Cores, Side, compare
+from benchmarks.equal_minutes import Contender, Cores, compare
 
 
 class Clock(Cores):
-    """Simulates a start of 10 s, and epochs of 2 s (side 'quick') or 5 s."""
+    """Simulates a start of 10 s, and epochs of 2 s (contender 'quick') or 5 s."""
 
     def run(self, command):
-        side, epochs = command
-        return 10.0 + int(epochs) * (2 if side == 'quick' else 5)
+        name, epochs = command
+        return 10.0 + int(epochs) * (2 if name == 'quick' else 5)
 
 
-def side(name):
-    """A side whose AP is the seed, which is at the end of the folder's name."""
-    return Side(
+def contender(name):
+    """A contender whose AP is the seed, which is at the end of the folder's name."""
+    return Contender(
         lambda folder, epochs, seed: [name, str(epochs)],
         lambda folder, run: dict(AP=float(folder.name.rpartition('_')[2])),
     )
 
 
-def test_each_side_trains_for_the_same_minutes(tmp_path):
-    sides = {name: side(name) for name in ('quick', 'slow')}
-    assert [*compare(sides, [1, 2], 2, Clock(), tmp_path)] == [
+def test_each_contender_trains_for_the_same_minutes(tmp_path):
+    contenders = {name: contender(name) for name in ('quick', 'slow')}
+    assert [*compare(contenders, [1, 2], 2, Clock(), tmp_path)] == [
         'quick: 10 s to start, 2.0 s for an epoch',
         'slow: 10 s to start, 5.0 s for an epoch',
         'quick: 1.0 minutes, 25 epochs, AP 0.5 ± 0.7 (0.0, 1.0)',
@@ -38,7 +38,7 @@ def test_each_side_trains_for_the_same_minutes(tmp_path):
 
 
 def test_the_seconds_of_the_start_may_not_count(tmp_path):
-    lines = [*compare(dict(slow=side('slow')), [1], 1, Clock(), tmp_path, counts_start=False)]
+    lines = [*compare(dict(slow=contender('slow')), [1], 1, Clock(), tmp_path, counts_start=False)]
     assert lines[-1] == 'slow: 1.2 minutes, 12 epochs, AP 0.0'
 
 
@@ -50,7 +50,7 @@ def test_short_epochs_are_timed_by_several_epochs(tmp_path):
             timed_epochs.append(int(command[1]))
             return 10.0 + timed_epochs[-1] / 2
 
-    lines = compare(dict(quick=side('quick')), [1], 1, Short(), tmp_path)
+    lines = compare(dict(quick=contender('quick')), [1], 1, Short(), tmp_path)
     assert next(lines) == 'quick: 10 s to start, 0.5 s for an epoch'
     assert timed_epochs[:3] == [1, 3, 9]
 
@@ -69,7 +69,9 @@ def test_failures_include_the_programs_message():
 
 @pytest.mark.parametrize('one_validation', [True, False])
 def test_our_command_validates_once_on_request(one_validation):
-    ours = equal_minutes.vit_plugin(Path('x'), 'detection', ['--model', 'dino'], one_validation)
+    ours = equal_minutes.plugin_contender(
+        Path('x'), 'detection', ['--model', 'dino'], one_validation
+    )
     command = ours.train(Path('run'), 7, 1)
     assert command[command.index('--epochs') + 1] == '7'
     assert ('train_cfg.val_interval=7' in command) == one_validation

@@ -31,13 +31,13 @@ def test_calls_that_do_not_write_their_file_are_failures(tmp_path, monkeypatch, 
     calls = {name: Call(f'{name}.txt', f'{name}.txt') for name in ('train', 'test', 'infer', 'zoo')}
     monkeypatch.setattr(every_command, 'CALLS', calls)
     (tmp_path / 'first').mkdir()
-    results = {
+    outcome_of = {
         name: outcome
         for name, outcome, _ in outcomes(
             [sys.executable, str(program)], tmp_path / 'first', os.environ
         )
     }
-    assert results == {
+    assert outcome_of == {
         'train': 'FAILED, status 1',
         'test': 'says which extra it needs',
         'infer': 'ok',

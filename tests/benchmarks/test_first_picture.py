@@ -1,4 +1,4 @@
-"""The picture of the first steps."""
+"""The first picture of the README."""
 
 import numpy as np
 import pytest

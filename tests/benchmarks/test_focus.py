@@ -1,4 +1,4 @@
-"""Read weights from a graph under the names of modules, and teach a student by a network's maps."""
+"""Weights of an ONNX graph get their modules' names, and a student learns a teacher's maps."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 from torch import nn
 
 from benchmarks import focus_student
-from benchmarks.focus import BACKBONE, normalized, read_weights
+from benchmarks.focus import BACKBONE, preprocess, read_weights
 
 
 def test_folded_weights_are_named_after_their_nodes():
@@ -57,10 +57,10 @@ def test_a_student_learns_from_photographs(tmp_path, monkeypatch, capsys):
     network = nn.Sequential(nn.Conv2d(3, 1, 1), nn.Sigmoid())
     photo = np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8)
     picture = tmp_path / 'picture.jpg'
-    focus_student.teach(network, {'noise': photo}, normalized, 0, picture)
+    focus_student.teach(network, {'noise': photo}, preprocess, 0, picture)
     printed = capsys.readouterr().out
-    assert '2 steps of 8 squares' in printed
-    assert printed.count('; mean map') == 2  # of the photograph, and of all photographs
+    assert '2 steps of 8 crops' in printed
+    assert printed.count('; mean map') == 2  # of the only photograph, and the mean over photographs
     assert picture.stat().st_size > 1000
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from rejection import rejects
 
-from benchmarks.grid_of_trainings import TRAIN, check, runs_of, table, train
+from benchmarks.grid_of_trainings import TRAIN_COMMAND, check, runs_of, table, train
 from vit_plugin.engine.faults.preemption import Preempted
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 RATE, DROP = 'optim_wrapper.optimizer.lr', 'model.backbone.drop_rate'
 
-# Writes the record of a training. It fails for the rate 0.002 until the file 'mended' exists.
+# Writes the record of a training. It fails for the rate 0.002 until the file 'fixed' exists.
 PROGRAM = """
 import json, sys
 from pathlib import Path
@@ -24,8 +24,8 @@ folder = Path(arguments[arguments.index('--work-dir') + 1])
 options = dict(option.split('=', 1) for option in arguments[arguments.index('--cfg-options') + 1:])
 with open(folder / 'calls', 'a') as calls:
     print(*arguments, file=calls)
-if options.get('optim_wrapper.optimizer.lr') == '0.002' and not folder.with_name('mended').exists():
-    sys.exit('Error: this rate does not do')
+if options.get('optim_wrapper.optimizer.lr') == '0.002' and not folder.with_name('fixed').exists():
+    sys.exit('Error: this rate is too high')
 score = 50 + 10 * float(options['model.backbone.drop_rate']) + int(options['randomness.seed'])
 record = dict(last={'accuracy/top1': score}, seconds=90)
 folder.joinpath('metrics.json').write_text(json.dumps(record))
@@ -67,7 +67,9 @@ def program(folder: Path, text: str) -> tuple[str, str]:
 
 def test_the_training_command_starts(tmp_path):
     env = {**os.environ, 'PYTHONPATH': str(Path.cwd())}
-    done = subprocess.run([*TRAIN, '--help'], cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [*TRAIN_COMMAND, '--help'], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith('usage: vit-plugin train --data FOLDER')
 
@@ -79,7 +81,7 @@ def test_only_failed_runs_are_repeated(tmp_path):
     assert runs[3].folder.name == '001_vit-mini-p2_1xb16_digits_lr=0.001_drop_rate=0.1_seed1'
     options = {'train_cfg.max_epochs': 1}
     failed = train(runs, options, 2, command)
-    assert failed == {run.folder: 'status 1: this rate does not do' for run in runs[4:]}
+    assert failed == {run.folder: 'status 1: this rate is too high' for run in runs[4:]}
     call = (runs[3].folder / 'calls').read_text()
     assert f'--resume --cfg-options train_cfg.max_epochs=1 {RATE}=0.001 {DROP}=0.1 ' in call
     assert call.endswith(' randomness.seed=1\n')
@@ -87,7 +89,7 @@ def test_only_failed_runs_are_repeated(tmp_path):
     assert lines[0] == f'| config | {RATE} | {DROP} | accuracy/top1 | ± | of each seed | minutes |'
     assert lines[2].endswith('| 0.001 | 0 | 50.5 | 0.71 | 50, 51 | 1.5 |')
     assert lines[5].endswith('| 0.002 | 0.1 | no score |  |  |  |')
-    (tmp_path / 'mended').touch()
+    (tmp_path / 'fixed').touch()
     assert train(runs, options, 1, command) == {}
     calls = [(run.folder / 'calls').read_text().count('\n') for run in runs]
     assert calls == [1, 1, 1, 1, 2, 2, 2, 2]

@@ -1,3 +1,5 @@
+"""The campaigns ``pipelines`` and ``plain_loop``, on a few images."""
+
 import pytest
 from PIL import Image
 

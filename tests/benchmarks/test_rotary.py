@@ -1,3 +1,5 @@
+"""The campaign ``rotary`` times models that compute the same."""
+
 import pytest
 import torch
 

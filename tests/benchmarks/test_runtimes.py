@@ -34,9 +34,13 @@ def test_a_row_has_times_or_the_error():
     def broken(file: Path, threads: int) -> None:
         raise RuntimeError('no such layer\nmore')
 
+    def silent(file: Path, threads: int) -> None:
+        raise AssertionError
+
     assert runtimes.timed('other', DEMO_ONNX, broken, 1, inputs, None) == (
         'other: RuntimeError: no such layer'
     )
+    assert runtimes.timed('other', DEMO_ONNX, silent, 1, inputs, None) == 'other: AssertionError: '
 
 
 def test_random_inputs_are_images_and_their_sizes():

@@ -21,11 +21,17 @@ def test_true_boxes_score_100_and_shifted_ones_0(tmp_path):
     truth = write(tmp_path, 'large', 1, LARGE, 0)
     boxes = json.loads(truth.read_text())['annotations']
     perfect = f'AP 100.0, found {len(boxes)} of {len(boxes)}, further boxes 0'
-    for shift, expected in ((0, perfect), (900, 'AP 0.0, found 0')):
+    # Boxes that are right with a low score count for AP, but find nothing.
+    unsure = f'AP 100.0, found 0 of {len(boxes)}, further boxes 0'
+    for shift, confidence, expected in (
+        (0, 0.9, perfect),
+        (900, 0.9, 'AP 0.0, found 0'),
+        (0, 0.2, unsure),
+    ):
         rows = [
             {
                 'class': SHAPES[box['category_id'] - 1],
-                'score': 0.9,
+                'score': confidence,
                 'left': box['bbox'][0] + shift,
                 'top': box['bbox'][1] - shift,
                 'right': box['bbox'][0] + box['bbox'][2] + shift,
@@ -35,3 +41,6 @@ def test_true_boxes_score_100_and_shifted_ones_0(tmp_path):
         ]
         (tmp_path / 'predictions.json').write_text(json.dumps({'000.png': rows}))
         assert score(truth, tmp_path / 'predictions.json').startswith(expected)
+    (tmp_path / 'predictions.json').write_text(json.dumps({'000.png': []}))
+    nothing = f'AP 0.0, found 0 of {len(boxes)}, further boxes 0'
+    assert score(truth, tmp_path / 'predictions.json') == nothing

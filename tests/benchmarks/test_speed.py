@@ -1,3 +1,5 @@
+"""The campaign ``speed``: its table, its record, and the sentences for wrong flags."""
+
 import json
 from functools import partial
 
@@ -36,7 +38,7 @@ def test_speed_prints_a_table_and_writes_a_record(benchmark, tmp_path):
     ('arguments', 'words'),
     [
         (['--modes', 'train'], '--modes does not go with --latency; it is for the comparison'),
-        (['--device', 'cuda'], '--latency is that of a CPU'),
+        (['--device', 'cuda'], '--latency measures a CPU'),
     ],
 )
 def test_flags_that_latency_does_not_use_raise(run_campaign, arguments, words):

@@ -1,3 +1,5 @@
+"""The campaign ``sweep``: its table, its repetition of failed runs, and its errors."""
+
 import pytest
 from bad_calls import DIGITS, SHORT
 

@@ -16,7 +16,7 @@ def test_the_model_is_named_by_the_file_in_the_wheel(tmp_path):
     assert path.read_text() == 'weights'
 
 
-def test_each_class_has_as_many_images_and_seeds_differ(tmp_path):
+def test_each_class_has_the_same_number_of_images_and_seeds_differ(tmp_path):
     for part in ('train', 'val'):
         for name in 'ab':
             (tmp_path / 'data' / part / name).mkdir(parents=True)
@@ -48,20 +48,25 @@ def test_fewer_boxes_keep_the_validation_split(tmp_path):
 
 
 @pytest.mark.parametrize('task', transfer.PIXELS)
-def test_all_rows_train_at_one_size(task, tmp_path):
+def test_all_variants_train_at_one_size(task, tmp_path):
     sides = transfer.sides_of(tmp_path, task, 'tf_efficientnet_lite0', tmp_path / 'w.pth', [])
-    commands = {row: [*side.train(tmp_path, 3, 0)] for row, side in sides.items()}
+    commands = {variant: [*side.train(tmp_path, 3, 0)] for variant, side in sides.items()}
     assert len({tuple(command) for command in commands.values()}) == len(commands)
-    for row, command in commands.items():
+    for variant, command in commands.items():
         assert command[command.index('--img-size') + 1] == str(transfer.PIXELS[task])
-        assert ('--weights' in command) == ('scratch' not in row)
+        assert ('--weights' in command) == ('scratch' not in variant)
         frozen = [word for word in command if word.startswith(transfer.FROZEN)]
-        assert bool(frozen) == ('frozen' in row)
-    (row,) = transfer.sides_of(tmp_path, task, 'cnn', tmp_path / 'w.pth', ['CNN'])
-    assert row == 'CNN'
+        assert bool(frozen) == ('frozen' in variant)
+    (variant,) = transfer.sides_of(tmp_path, task, 'cnn', tmp_path / 'w.pth', ['CNN'])
+    assert variant == 'CNN'
 
 
-def test_settings_are_those_of_all_rows(tmp_path):
+def test_unknown_variants_raise(tmp_path):
+    with pytest.raises(SystemExit, match="--only: there is no 'CNN, forzen'; give some of"):
+        transfer.sides_of(tmp_path, 'detection', 'cnn', tmp_path, ['CNN', 'CNN, forzen'])
+
+
+def test_settings_are_those_of_all_variants(tmp_path):
     setting = 'optim_wrapper.optimizer.lr=0.1'
     sides = transfer.sides_of(tmp_path, 'detection', 'cnn', tmp_path / 'w.pth', [], [setting])
     assert len(sides) > 1

@@ -1,4 +1,4 @@
-"""Both sides of the comparison with ultralytics have the same data and the same unit of AP."""
+"""Both programs of the comparison with ultralytics have the same data and the same unit of AP."""
 
 import numpy as np
 from image_folders import write_voc

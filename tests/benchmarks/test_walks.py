@@ -1,4 +1,4 @@
-"""Counts of calls between files, for a known module."""
+"""Counts of calls between files, for a known module, and calls between layers."""
 
 from pathlib import Path
 
@@ -48,10 +48,10 @@ def test_calls_are_counted_by_the_files_of_caller_and_callee(tmp_path, monkeypat
     assert row('x', dict(imported=[*files], pairs=pairs))[0] == ['x', '2', '2', '3', '4', '0']
 
 
-def test_calls_from_a_lower_room_to_a_higher_climb():
-    rooms = walks.floors()
-    assert climbs('vit_plugin/weights/hub.py', 'vit_plugin/engine/runner.py', rooms)
-    assert not climbs('vit_plugin/engine/runner.py', 'vit_plugin/weights/hub.py', rooms)
-    assert not climbs('vit_plugin/weights/hub.py', 'vit_plugin/weights/lora.py', rooms)
-    assert climbs('anyfolder/reading.py', 'vit_plugin/errors.py', rooms)
-    assert not climbs('', 'vit_plugin/commands/train.py', rooms)
+def test_calls_from_a_lower_layer_to_an_upper_one_climb():
+    layers = walks.read_layers()
+    assert climbs('vit_plugin/weights/hub.py', 'vit_plugin/engine/runner.py', layers)
+    assert not climbs('vit_plugin/engine/runner.py', 'vit_plugin/weights/hub.py', layers)
+    assert not climbs('vit_plugin/weights/hub.py', 'vit_plugin/weights/lora.py', layers)
+    assert climbs('anyfolder/reading.py', 'vit_plugin/errors.py', layers)
+    assert not climbs('', 'vit_plugin/commands/train.py', layers)

@@ -1,4 +1,4 @@
-"""A data set for configs that use no types of this package."""
+"""A data set for configs that use no types of this package, which import this module by name."""
 
 import torch
 from mmengine.registry import DATASETS

@@ -9,9 +9,12 @@ import pytest
 
 from vit_plugin.commands.allocator import MALLOC_SETTINGS, TUNABLES
 
-of_glibc = pytest.mark.skipif(platform.libc_ver()[0] != 'glibc', reason='needs glibc')
+needs_glibc = pytest.mark.skipif(platform.libc_ver()[0] != 'glibc', reason='needs glibc')
+# Two ways to allocate `count` values of 4 bytes: as a tensor, and without the import of torch.
 TENSOR = 'from torch import ones'
-BYTES = 'def ones(count): return b"1234" * count'  # of the same size, and without torch
+BYTES = 'def ones(count): return b"1234" * count'
+# Prints the page faults of an allocation after a freed one of about its size, before and after
+# keep_memory().
 SCRIPT = """
 import resource
 from vit_plugin.commands.allocator import keep_memory
@@ -31,7 +34,7 @@ print(plain, faults())
 
 
 def faults(ones: str, **variables: str) -> list[int]:
-    """Page faults of an allocation of 64 MiB, without and with our settings."""
+    """Page faults of an allocation of 64 MiB, without and with the settings of keep_memory()."""
     clean = {
         name: value
         for name, value in os.environ.items()
@@ -41,13 +44,13 @@ def faults(ones: str, **variables: str) -> list[int]:
     return [*map(int, subprocess.check_output(command, env=environment).split())]
 
 
-@of_glibc
+@needs_glibc
 def test_a_tensor_reuses_the_pages_of_a_freed_tensor():
     plain, kept = faults(TENSOR)
     assert kept < plain / 4
 
 
-@of_glibc
+@needs_glibc
 def test_settings_of_the_environment_take_precedence():
     plain, kept = faults(BYTES, MALLOC_MMAP_THRESHOLD_='65536')
     assert kept == pytest.approx(plain, abs=64)  # of 16,384 pages

@@ -11,7 +11,7 @@ import pytest
 from bad_calls import Call, calls, prepare
 
 TOOLS = ('train', 'test', 'infer', 'convert', 'export')
-QUICK_CALLS = 15  # of the test that always runs
+QUICK_CALLS = 15  # number of calls, spread over all, in the test that does not run only nightly
 
 
 @pytest.fixture(scope='module')
@@ -31,8 +31,10 @@ def taken_port() -> Iterator[str]:
 
 @pytest.fixture
 def outcome(run_command, monkeypatch, taken_port) -> Callable[[Call], tuple[str, str]]:
-    """How a call ends, and its last line: 'sentence' with the expected word, 'vague' without it,
-    'traceback', or 'ran on'.
+    """A function that runs a call, and returns how it ends and its last line.
+
+    It ends in a 'sentence' with the expected word, a 'vague' one without it, a 'traceback', or, if
+    there is no error at all, it 'ran on'.
     """
 
     def run(call: Call) -> tuple[str, str]:
@@ -81,5 +83,5 @@ def test_bad_calls_end_in_one_sentence(folder, outcome):
         print(f'{tool}: {dict(count)}', file=sys.__stdout__)
     total = sum(counts.values(), Counter())
     print(f'all: {dict(total)}', file=sys.__stdout__, flush=True)
-    assert total.total() >= 126  # none was lost
+    assert total.total() >= 126  # no call was left out
     assert total['sentence'] >= 0.95 * total.total(), '\n'.join(others)

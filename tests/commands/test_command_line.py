@@ -1,4 +1,4 @@
-"""From a command line to a runner."""
+"""Errors and Ctrl-C during a training as one sentence, and checks before a runner is built."""
 
 import os
 import re

@@ -1,3 +1,5 @@
+"""``convert`` writes the same tensors under other names, in other files and other dtypes."""
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,7 @@ def convert(run_command):
 
 @pytest.fixture(scope='module', params=['vit_token_prelogits', 'hybrid_two_stages'])
 def npz(request, tmp_path_factory):
-    """The authors' weights of a recorded model as a file, with its facts."""
+    """A file with the weights of a recorded model of the authors, and the record itself."""
     golden = Golden(request.param)
     path = tmp_path_factory.mktemp('weights') / 'weights.npz'
     np.savez(
@@ -32,11 +34,11 @@ def npz(request, tmp_path_factory):
     return path, golden
 
 
-@pytest.mark.parametrize('form', ['vit_plugin', 'timm'])
-def test_round_trip_of_npz_files(convert, npz, tmp_path, form):
+@pytest.mark.parametrize('format_name', ['vit_plugin', 'timm'])
+def test_round_trip_of_npz_files(convert, npz, tmp_path, format_name):
     path, golden = npz
     heads = ['--num-heads', golden.meta['heads']]
-    done = convert(path, tmp_path / 'there.safetensors', '--to', form)
+    done = convert(path, tmp_path / 'there.safetensors', '--to', format_name)
     assert done.returncode == 0, done.stderr
     assert 'from the format jax' in done.stdout
     # The intermediate file does not state the number of heads.
@@ -44,8 +46,10 @@ def test_round_trip_of_npz_files(convert, npz, tmp_path, form):
     assert done.returncode == 0, done.stderr
     before, after = open_checkpoint(path).weights, open_checkpoint(tmp_path / 'back.npz').weights
     # timm has no name for pre_logits.
-    lost = {key for key in before if key.startswith('pre_logits')} if form == 'timm' else set()
-    assert set(after) == set(before) - lost
+    unnamed = (
+        {key for key in before if key.startswith('pre_logits')} if format_name == 'timm' else set()
+    )
+    assert set(after) == set(before) - unnamed
     for key in after:
         assert (before[key] == after[key]).all(), key
 
@@ -162,11 +166,11 @@ def test_invalid_calls_raise(convert, tmp_path):
 
 def test_into_writes_trained_weights_in_the_layout_of_the_source(convert, tmp_path, tiny):
     state = VisionTransformer(**tiny).state_dict()
-    torch.save(state | {'other.weight': torch.ones(2)}, tmp_path / 'theirs.pth')
+    torch.save(state | {'other.weight': torch.ones(2)}, tmp_path / 'original.pth')
     trained = {f'backbone.{name}': value for name, value in state.items()}
     trained['backbone.cls_token'] = state['cls_token'] + 1
     torch.save(dict(meta={}, state_dict=trained), tmp_path / 'run.pth')
-    into = [tmp_path / 'run.pth', tmp_path / 'again.pth', '--into', tmp_path / 'theirs.pth']
+    into = [tmp_path / 'run.pth', tmp_path / 'again.pth', '--into', tmp_path / 'original.pth']
     done = convert(*into)
     assert done.returncode == 0, done.stderr
     assert f'again.pth: 1 of the {len(state) + 1} tensors of' in done.stdout

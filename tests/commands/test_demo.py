@@ -93,9 +93,8 @@ def test_an_uploaded_image_is_classified_and_explained(address, tmp_path):
         assert page.locator('[data-testid=label-output-value]').inner_text() == 'digit 7'
         assert page.locator('text=45%').count() == 1  # e^2 of e^2 + 9
         assert page.locator('img[alt="Features as colors"]').is_visible()
-        assert page.locator(
-            'img[alt="Attention"]'
-        ).is_visible()  # without a class token, of the mean of all patches
+        # Without a class token, it shows the mean attention of all patches.
+        assert page.locator('img[alt="Attention"]').is_visible()
         page.reload()
         page.set_input_files('input[type=file]', tmp_path / 'damaged.png')
         page.wait_for_selector('text=The image that you gave cannot be read')
@@ -123,7 +122,7 @@ def test_uploads_from_other_sites_and_of_large_files_are_refused(address):
 
 def test_invalid_calls_raise(run_command, checkpoint, monkeypatch):
     config = ('--config', DIGITS)
-    # An empty module will do: the calls are checked before Gradio is used.
+    # An empty module is enough: the calls are checked before Gradio is used.
     monkeypatch.setitem(sys.modules, 'gradio', ModuleType('gradio'))
     for arguments, words in (
         ((checkpoint,), 'holds no config; give it with --config'),

@@ -20,8 +20,8 @@ from vit_plugin.from_folder import methods
 from vit_plugin.from_folder.choices import METHOD_NAMES
 
 HEAVY = ['torch', 'mmengine', 'matplotlib', 'timm', 'torchao']
-# Command line: its status, and words of its output, where '.*' stands for other words. CONFIG
-# stands for a file.
+# Command line -> its status, and words of its output, where '.*' stands for other words. CONFIG
+# stands for an existing file.
 EXPECTED: dict[str, tuple[int, str]] = {
     '': (0, 'usage: vit-plugin COMMAND'),
     '--help': (0, 'usage: vit-plugin COMMAND'),
@@ -159,7 +159,7 @@ def test_addresses_and_existing_files_pass_the_early_check(path, monkeypatch):
 @pytest.mark.skipif(not find_spec('torchao'), reason='torchao is not installed')
 def test_torchao_is_imported_without_its_false_alarm():
     code = (
-        'from vit_plugin.commands.entry import leave_out_false_alarms; leave_out_false_alarms(); '
+        'from vit_plugin.commands.entry import silence_false_alarms; silence_false_alarms(); '
         'import torchao'
     )
     done = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True, text=True)

@@ -1,3 +1,5 @@
+"""``export`` as a command: what it prints, which sizes it takes, and that errors write nothing."""
+
 import re
 
 import pytest

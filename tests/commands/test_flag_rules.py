@@ -30,7 +30,7 @@ def parser_by(command: str) -> argparse.ArgumentParser:
 
 
 def action_of(parser: argparse.ArgumentParser, text: str) -> argparse.Action:
-    """The argument that a text of the table, such as ``--task detection``, is about."""
+    """The parser's argument for an entry of the table, such as ``--task detection``."""
     name = text.partition(' ')[0]
     return next(
         action for action in parser._actions if name in (*action.option_strings, action.dest)

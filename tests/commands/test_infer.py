@@ -53,7 +53,10 @@ def image(tmp_path) -> Path:
 
 
 def save(path: Path, config: str, meta: dict, change=lambda model: None) -> str:
-    """A checkpoint of the recipe's model with random weights."""
+    """Save a checkpoint of the recipe's model with random weights, which ``change`` may change.
+
+    Returns its path. ``meta`` is the metadata of the data set.
+    """
     cfg: Config = read_config(config)
     text = cfg.pretty_text
     init_default_scope(cfg.default_scope)

@@ -1,3 +1,5 @@
+"""Former commands start the benchmark that they have become, in a clone."""
+
 import os
 import sys
 from pathlib import Path
@@ -9,22 +11,22 @@ from vit_plugin.commands.moved import MOVED_COMMANDS, moved_command
 
 
 @pytest.mark.parametrize(
-    ('line', 'campaign', 'arguments'),
+    ('line', 'benchmark', 'arguments'),
     [
         ('benchmark --latency', 'speed', ['--latency']),
         ('sweep a.py --seeds 2', 'sweep', ['a.py', '--seeds', '2']),
         ('probe a.pth --masks=masks', 'dense_probe', ['a.pth', '--masks=masks']),
     ],
 )
-def test_former_commands_run_their_benchmark(run_command, monkeypatch, line, campaign, arguments):
+def test_former_commands_run_their_benchmark(run_command, monkeypatch, line, benchmark, arguments):
     calls = []
     monkeypatch.setattr(os, 'execv', lambda *args: sys.exit(calls.append(args)))
     done = run_command(line)
     program = Path('benchmarks').resolve()
-    assert calls == [(sys.executable, [sys.executable, str(program), campaign, *arguments])]
+    assert calls == [(sys.executable, [sys.executable, str(program), benchmark, *arguments])]
     assert done.stderr.startswith('vit-plugin ')
-    assert f'is now python benchmarks {campaign}, in a clone' in done.stderr
-    assert (program / f'{campaign}.py').is_file()
+    assert f'is now python benchmarks {benchmark}, in a clone' in done.stderr
+    assert (program / f'{benchmark}.py').is_file()
 
 
 def test_former_commands_without_a_clone_raise(run_command, monkeypatch, tmp_path):

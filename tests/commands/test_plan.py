@@ -1,3 +1,5 @@
+"""``plan`` as a command: its table and JSON, its errors, and planning in several processes."""
+
 import json
 import shlex
 import subprocess

@@ -1,3 +1,5 @@
+"""``probe`` as a command: it prints and writes an accuracy for each probe."""
+
 import json
 
 CONFIG = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'

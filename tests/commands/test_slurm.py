@@ -1,4 +1,4 @@
-"""``slurm_train.sh``: on a real Slurm, as in benchmarks/slurm.py, and with fake commands."""
+"""``slurm_train.sh``: on a Slurm that the test starts, and with fake commands of Slurm."""
 
 import os
 import subprocess

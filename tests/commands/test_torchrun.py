@@ -27,7 +27,7 @@ sys.exit(128 + signals[0])
 """
 
 
-# Rank 1 crashes at the first attempt.
+# Rank 1 crashes at the first attempt. The argument is a folder for the record that it has.
 CRASHES_ONCE = """
 import os, sys, time
 import torch.distributed as dist
@@ -94,6 +94,7 @@ def test_signals_are_passed_on_and_give_the_status(tmp_path, number):
 
 @pytest.mark.nightly
 def test_a_missing_host_raises_one_sentence(tmp_path):
+    """Only one of two hosts is started."""
     launcher = start(tmp_path, NNODES=2, JOIN_TIMEOUT=2)
     output, _ = launcher.communicate(timeout=600)
     assert launcher.returncode == 1

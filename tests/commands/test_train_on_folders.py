@@ -21,30 +21,30 @@ CONFIG = 'vit_plugin::vit/vit-mini-p2_1xb16_digits.py'
 
 
 @pytest.fixture
-def tool(run_command, monkeypatch, tmp_path):
-    """Runs a tool in an empty directory."""
+def run_here(run_command, monkeypatch, tmp_path):
+    """The fixture ``run_command``, in a working directory with only a folder without images."""
     (tmp_path / 'tools').symlink_to(ROOT / 'tools')
     monkeypatch.chdir(tmp_path)
     return run_command
 
 
-def train_on_digits(tool, flags=''):
+def train_on_digits(run_here, flags=''):
     """Train for an epoch on the folder ``digits`` in the working directory."""
-    return tool(
+    return run_here(
         f'train --data digits --arch {ARCH} --epochs 1 --img-size 32 {flags} --cfg-options', *QUICK
     )
 
 
-def test_a_model_trained_on_a_folder_predicts(tool, tmp_path):
+def test_a_model_trained_on_a_folder_predicts(run_here, tmp_path):
     write_digits(tmp_path / 'digits', per_class=5)
-    done = train_on_digits(tool)
+    done = train_on_digits(run_here)
     assert done.returncode == 0, done.stderr
     assert 'digits: 3 classes. 12 images to train on, 3 images held out' in done.stdout
     # The planned config, and not MMEngine's dump of it.
     text = Path('work_dirs/digits/config.py').read_text()
     assert text.startswith('"""timm://test_vit on digits, 3 classes.')
 
-    done = tool(
+    done = run_here(
         'infer work_dirs/digits/epoch_1.pth "digits/digit 1/000.png" --out pictures '
         '--out found.json --out found.csv'
     )
@@ -56,12 +56,12 @@ def test_a_model_trained_on_a_folder_predicts(tool, tmp_path):
 
 
 @pytest.mark.nightly
-def test_the_written_config_tests_embeds_resumes_and_starts_trainings(tool, tmp_path):
+def test_the_written_config_tests_embeds_resumes_and_starts_trainings(run_here, tmp_path):
     write_digits(tmp_path / 'digits', per_class=5)
-    assert train_on_digits(tool).returncode == 0
+    assert train_on_digits(run_here).returncode == 0
     config, checkpoint = 'work_dirs/digits/config.py', 'work_dirs/digits/epoch_1.pth'
 
-    done = tool('test work_dirs/digits --out metrics.json --out-item metrics')
+    done = run_here('test work_dirs/digits --out metrics.json --out-item metrics')
     assert done.returncode == 0, done.stderr
     assert (
         json.loads(Path('metrics.json').read_text())
@@ -70,7 +70,7 @@ def test_the_written_config_tests_embeds_resumes_and_starts_trainings(tool, tmp_
 
     images = [str(path) for path in sorted(Path('digits').rglob('*.png'))]
     for model, file in (([], 'a.npz'), (['--arch', ARCH, '--cfg-options', 'img_size=32'], 'b.npz')):
-        done = tool('embed', checkpoint, *images, *model, '--out', file, '--normalize')
+        done = run_here('embed', checkpoint, *images, *model, '--out', file, '--normalize')
         assert done.returncode == 0, done.stderr
     first, second = recorded('a.npz'), recorded('b.npz')
     assert first['names'].tolist() == images
@@ -78,36 +78,36 @@ def test_the_written_config_tests_embeds_resumes_and_starts_trainings(tool, tmp_
     np.testing.assert_allclose(first['features'], second['features'], atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(first['features'], axis=1), 1, atol=1e-5)
 
-    done = tool(f'train {config} --resume --cfg-options train_cfg.max_epochs=2')
+    done = run_here(f'train {config} --resume --cfg-options train_cfg.max_epochs=2')
     assert done.returncode == 0, done.stderr
     assert Path('work_dirs/digits/epoch_2.pth').is_file()
 
-    done = train_on_digits(tool, f'--weights {checkpoint} --work-dir tuned')
+    done = train_on_digits(run_here, f'--weights {checkpoint} --work-dir tuned')
     assert done.returncode == 0, done.stderr
     assert 'Load checkpoint from work_dirs/digits/epoch_1.pth' in done.stdout + done.stderr
 
 
 @pytest.mark.nightly
-def test_changed_images_raise_when_resuming(tool, tmp_path):
+def test_changed_images_raise_when_resuming(run_here, tmp_path):
     write_digits(tmp_path / 'digits', per_class=5)
-    assert train_on_digits(tool).returncode == 0
+    assert train_on_digits(run_here).returncode == 0
     option = 'train_cfg.max_epochs=2'
     image, other = (tmp_path / f'digits/digit {label}/000.png' for label in (0, 1))
     image.write_bytes(other.read_bytes())
     config = 'work_dirs/digits/config.py'
-    done = tool(f'train {config} --resume --cfg-options {option}')
+    done = run_here(f'train {config} --resume --cfg-options {option}')
     assert done.returncode == 1
     assert 'the bytes of the images of train_dataloader: ' in done.stderr
-    done = tool(f'train {config} --resume --resume-changed --cfg-options {option}')
+    done = run_here(f'train {config} --resume --resume-changed --cfg-options {option}')
     assert done.returncode == 0, done.stderr
     assert 'The run continues with changes: the bytes of the images' in done.stdout + done.stderr
 
 
 @pytest.mark.nightly
 @needs_mmdet
-def test_check_ends_before_the_first_step(tool, tmp_path):
+def test_check_ends_before_the_first_step(run_here, tmp_path):
     write_voc(tmp_path / 'cells')
-    done = tool('train --data cells --task detection --check')
+    done = run_here('train --data cells --task detection --check')
     assert done.returncode == 0, done.stderr
     assert 'train  4       8        2        bar (4)         square (4)' in done.stdout
     assert 'checked up to its first step, and nothing was trained. Look at ' in done.stdout
@@ -126,21 +126,21 @@ def test_check_ends_before_the_first_step(tool, tmp_path):
         ('--cfg-options train_cfg.max_epochs=0', 'max_epochs=0 must be'),
         ('--launcher pytorch', 'this process was not started by that launcher'),
     ):
-        done = tool(f'train --data cells --task detection --check {flags}')
+        done = run_here(f'train --data cells --task detection --check {flags}')
         assert done.returncode == 1
         assert words in done.stderr.splitlines()[-1]
 
 
 @needs_mmdet
 @pytest.mark.nightly
-def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
+def test_a_folder_of_boxes_is_trained_on(run_here, tmp_path):
     write_voc(tmp_path / 'cells')
-    done = tool(
+    done = run_here(
         f'train --data cells --task detection --arch {ARCH} --epochs 1 --cfg-options', *QUICK
     )
     assert done.returncode == 0, done.stderr
     assert 'cells: 2 classes. 4 images to train on, 2 images to validate.' in done.stdout
-    done = tool('infer work_dirs/cells cells/JPEGImages --out pictures')
+    done = run_here('infer work_dirs/cells cells/JPEGImages --out pictures')
     assert done.returncode == 0, done.stderr
     assert len(list(Path('pictures').iterdir())) == 6
 
@@ -157,10 +157,10 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
         ),
     ],
 )
-def test_invalid_calls_raise_and_write_nothing(tool, tmp_path, line, words):
+def test_invalid_calls_raise_and_write_nothing(run_here, tmp_path, line, words):
     write_digits(tmp_path / 'digits', per_class=1, classes=2)
     (tmp_path / 'real.pth').touch()
-    done = tool(line)
+    done = run_here(line)
     assert done.returncode == 1
     assert words in done.stderr.splitlines()[-1]
     assert not (tmp_path / 'work_dirs').exists()

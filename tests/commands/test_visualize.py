@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+# A class token, whose attention is drawn. The recipe has none.
 OPTIONS = {'model.backbone.with_cls_token': True, 'model.backbone.out_type': 'cls_token'}
 WITH_TOKEN = ('--cfg-options', *(f'{name}={value}' for name, value in OPTIONS.items()))
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks

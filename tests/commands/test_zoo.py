@@ -1,4 +1,4 @@
-"""The command ``zoo``."""
+"""``zoo`` lists timm's models with their sizes and licenses, and published detectors."""
 
 import re
 

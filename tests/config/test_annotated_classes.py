@@ -11,11 +11,11 @@ NAMES = ('square', 'triangle', 'disc')
 
 
 class CocoDataset:
-    """Stands for MMDetection's class, which is recognized by its name."""
+    """A stand-in for MMDetection's class, which is recognized by its name."""
 
 
 class XMLDataset:
-    """Stands for MMDetection's class, which is recognized by its name."""
+    """A stand-in for MMDetection's class, which is recognized by its name."""
 
 
 class Shapes(CocoDataset):
@@ -33,8 +33,8 @@ def check(place: str, dataset: dict) -> None:
 
 
 @pytest.fixture
-def dataset(tmp_path):
-    """Makes the config of a data set with these classes, and its file with one annotation."""
+def make_dataset(tmp_path):
+    """A function that writes a file with one annotation, and returns the config of its data set."""
 
     def make(classes: tuple[str, ...], categories=NAMES, with_mask=False, **entries) -> dict:
         content = dict(
@@ -61,8 +61,8 @@ def dataset(tmp_path):
         (NAMES, NAMES[:2]),  # a part of the data without the last category
     ],
 )
-def test_matching_classes_pass(dataset, classes, categories):
-    check('data', dataset(classes, categories))
+def test_matching_classes_pass(make_dataset, classes, categories):
+    check('data', make_dataset(classes, categories))
 
 
 @pytest.mark.parametrize(
@@ -74,28 +74,28 @@ def test_matching_classes_pass(dataset, classes, categories):
         (NAMES, ('square', 'disc'), 'begin with square, disc'),
     ],
 )
-def test_classes_that_would_be_lost_or_misnamed_raise(dataset, classes, categories, words):
+def test_classes_that_would_be_lost_or_misnamed_raise(make_dataset, classes, categories, words):
     with rejects(f'^data.metainfo.classes: .*{words}'):
-        check('data', dataset(classes, categories))
+        check('data', make_dataset(classes, categories))
 
 
-def test_classes_of_a_data_set_class_are_compared(dataset):
-    cfg = dict(dataset(()), metainfo={})
+def test_classes_of_a_data_set_class_are_compared(make_dataset):
+    cfg = dict(make_dataset(()), metainfo={})
     check('data', cfg)
-    cfg = dict(dataset((), categories=('Square', 'triangle', 'disc')), metainfo={})
+    cfg = dict(make_dataset((), categories=('Square', 'triangle', 'disc')), metainfo={})
     with rejects("no 'square' in"):
         check('data', cfg)
     check_annotations('data', cfg, type('COCO', (Shapes,), dict(__module__='mmdet.datasets.coco')))
 
 
-def test_masks_without_segmentation_raise(dataset):
-    check('data', dataset(NAMES, with_mask=True, segmentation=[[0, 0, 2, 0, 2, 2]]))
+def test_masks_without_segmentation_raise(make_dataset):
+    check('data', make_dataset(NAMES, with_mask=True, segmentation=[[0, 0, 2, 0, 2, 2]]))
     with rejects('^data.ann_file: the annotation 7 has no segmentation'):
-        check('data', dataset(NAMES, with_mask=True))
+        check('data', make_dataset(NAMES, with_mask=True))
 
 
-def test_other_files_raise(dataset, tmp_path):
-    cfg = dataset(NAMES)
+def test_other_files_raise(make_dataset, tmp_path):
+    cfg = make_dataset(NAMES)
     (tmp_path / 'x.json').write_text('[]')
     with rejects('^data.ann_file=.*x.json.*cannot be read'):
         check('data', cfg)
@@ -121,10 +121,10 @@ def test_names_in_files_of_pascal_voc_are_compared(tmp_path):
         check_annotations('data', dict(cfg, metainfo=dict(classes=('RBC',))), Cells)
 
 
-def test_mmdetection_numbers_classes_in_the_order_of_the_file(dataset, tmp_path):
+def test_mmdetection_numbers_classes_in_the_order_of_the_file(make_dataset, tmp_path):
     """The reason for the check of the order."""
     mmdet = pytest.importorskip('mmdet.datasets')
-    cfg = dataset(('disc', 'square'))
+    cfg = make_dataset(('disc', 'square'))
     built = mmdet.CocoDataset(**dict(cfg, pipeline=[]), lazy_init=True)
     built.load_data_list()
     assert built.cat2label == {1: 0, 3: 1}  # squares would be called discs

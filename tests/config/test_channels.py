@@ -1,3 +1,5 @@
+"""The channels and strides in a model's config are compared with those of its features."""
+
 import re
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pipelines and metrics in configs."""
+"""The pipelines, files and metrics of data in configs."""
 
 import sys
 

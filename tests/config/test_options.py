@@ -1,3 +1,5 @@
+"""Names in ``--cfg-options`` that nothing reads raise."""
+
 import re
 from pathlib import Path
 

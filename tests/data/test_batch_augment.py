@@ -37,8 +37,8 @@ def as_image(batch: torch.Tensor) -> np.ndarray:
     return batch[0].permute(1, 2, 0).numpy()
 
 
-def assert_same(ours: np.ndarray, theirs: np.ndarray, message: object = '') -> None:
-    difference = np.abs(ours.astype(int) - theirs)
+def assert_same(actual: np.ndarray, expected: np.ndarray, message: object = '') -> None:
+    difference = np.abs(actual.astype(int) - expected)
     # One of both may truncate where the other rounds.
     assert difference.mean() < 1.5, message
     assert np.median(difference) <= 1, message
@@ -164,7 +164,7 @@ def test_cropping_after_reflection():
     ).all()
 
 
-def test_transforms_without_a_form_for_batches_raise():
+def test_transforms_without_a_batch_version_raise():
     with rejects('GaussianBlur cannot be applied to batches'):
         check_batched(mmpretrain.GaussianBlur(radius=1))
     with rejects('takes no pad_if_needed'):

@@ -68,7 +68,7 @@ def test_exchanged_folders_change_the_digest(tmp_path):
 def test_large_data_are_digested_by_sizes_and_blocks(tmp_path, monkeypatch):
     samples = write(tmp_path / 'a', size=400)
     monkeypatch.setattr(content, 'MAX_BYTES_READ', 1000)
-    monkeypatch.setattr(content, 'BLOCK', 16)
+    monkeypatch.setattr(content, 'BLOCK_BYTES', 16)
     before = content_digest(samples)
     flip_bit(samples[1]['img_path'], 100)  # not in a block
     assert content_digest(samples) == before

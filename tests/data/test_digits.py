@@ -1,3 +1,5 @@
+"""scikit-learn's digits: their split and their pixels."""
+
 import numpy as np
 from rejection import rejects
 from sklearn.datasets import load_digits

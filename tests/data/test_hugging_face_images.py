@@ -1,7 +1,6 @@
 """Data sets of Hugging Face's library ``datasets``."""
 
 import io
-import os
 import tarfile
 
 import cv2
@@ -41,8 +40,8 @@ def saved(tmp_path) -> str:
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_saved_and_parquet_data_are_read(saved, tmp_path):
-    os.environ['HF_DATASETS_OFFLINE'] = '1'
+def test_saved_and_parquet_data_are_read(saved, tmp_path, monkeypatch):
+    monkeypatch.setenv('HF_DATASETS_OFFLINE', '1')
     base = dict(type='vit_plugin.HuggingFaceImages')
     for data in (
         DATASETS.build(dict(base, path=saved)),

@@ -1,3 +1,5 @@
+"""Image files are read as they are displayed, or raise an error that names them."""
+
 import os
 
 import cv2

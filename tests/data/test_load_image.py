@@ -1,3 +1,5 @@
+"""Crops at reduced JPEG sizes equal MMPretrain's random resized crops."""
+
 import cv2
 import numpy as np
 import pytest

@@ -18,13 +18,13 @@ TRANSFORMS = {
     'small crop': lambda: mmpretrain.RandomResizedCrop(
         scale=16, crop_ratio_range=(0.1, 0.3), interpolation='bicubic'
     ),
-    'colours': lambda: mmpretrain.ColorJitter(0.4, 0.4, 0.2, 0.1),
+    'colors': lambda: mmpretrain.ColorJitter(0.4, 0.4, 0.2, 0.1),
     'hue': lambda: mmpretrain.ColorJitter(hue=0.5),
     'contrast': lambda: mmpretrain.ColorJitter(contrast=(0.2, 2.0)),
     'gray': lambda: RandomGrayscale(
         prob=0.5, keep_channels=True, channel_weights=(0.114, 0.587, 0.2989)
     ),
-    'solarised': lambda: mmpretrain.Solarize(thr=128, prob=0.5),
+    'solarized': lambda: mmpretrain.Solarize(thr=128, prob=0.5),
     'some': lambda: RandomApply(
         [mmpretrain.ColorJitter(brightness=0.4), mmpretrain.RandomFlip(0.5)], prob=0.5
     ),
@@ -77,7 +77,7 @@ def test_hue_is_periodic():
     assert torch.equal(turn_hue(turn_hue(turned, third), third), colors)
 
 
-def test_transforms_without_a_form_for_batches_raise():
+def test_transforms_without_a_batch_version_raise():
     with rejects("RandomResizedCrop of batches has no interpolation='lanczos'"):
         check_batched(mmpretrain.RandomResizedCrop(scale=8, interpolation='lanczos'))
     with rejects('GaussianBlur cannot be applied to batches'):

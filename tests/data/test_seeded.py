@@ -10,8 +10,8 @@ from mmengine.registry import DATA_SAMPLERS, DATASETS
 from torch.utils.data import BatchSampler, Dataset, IterableDataset
 
 from vit_plugin.data.positioned import (
+    build_positioned_batch_sampler,
     find_positioned_sampler,
-    positioned_batch_sampler,
     seeded_loader,
 )
 from vit_plugin.data.seeded import PositionedIndex, SeededDataset
@@ -140,7 +140,7 @@ def test_a_samplers_own_seed_is_kept():
 
 def test_batches_of_two_sizes_count_positions_by_the_larger_one():
     """As of MMDetection's ``MultiDataAspectRatioBatchSampler``."""
-    sampler = positioned_batch_sampler([[5, 6], [7, 8, 9]], True, None, (2, 3))
+    sampler = build_positioned_batch_sampler([[5, 6], [7, 8, 9]], True, None, (2, 3))
     assert [[(key.index, key.position) for key in batch] for batch in sampler] == [
         [(5, 0), (6, 1)],
         [(7, 3), (8, 4), (9, 5)],

@@ -1,3 +1,5 @@
+"""Stratified subsets have the same share of every class."""
+
 import numpy as np
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS

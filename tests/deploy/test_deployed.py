@@ -15,7 +15,7 @@ from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
 
 pytestmark = pytest.mark.filterwarnings('ignore')
-QUICK = ('linear', '.onnx', (64, 96))
+QUICK = ('linear', '.onnx', (64, 96))  # the one case that does not run only nightly
 REAL_TIME = ('RT-DETR', 'D-FINE', 'DEIMv2', 'ECDet')
 FAMILY_NAMES = (*REAL_TIME, 'LW-DETR', 'RetinaNet', 'linear', 'TransUNet', 'EoMT', 'EoMT, panoptic')
 
@@ -27,7 +27,9 @@ def build(family: str, **changes) -> nn.Module:
         pytest.skip(f'{scope} is not installed')
     if family == 'RetinaNet':
         changes = dict(test_cfg=dict(score_thr=0.0)) | changes
-    return exported_families.build(family, exported_families.Test([], model=dict(model=changes)))[1]
+    return exported_families.build(
+        family, exported_families.TestSettings([], model=dict(model=changes))
+    )[1]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +45,7 @@ def test_exported_files_equal_the_model(tmp_path, family, suffix, size):
     model = deploy(build(family))
     file = tmp_path / f'model{suffix}'
     assert export(model, file, size) < 1e-4
-    if suffix == '.onnx':  # only standard operators
+    if suffix == '.onnx':  # operators of the standard only, which any runtime has
         graph = pytest.importorskip('onnx').load(file).graph
         assert {node.domain for node in graph.node} <= {'', 'ai.onnx'}
     if family in ('linear', 'EoMT', 'TransUNet'):
@@ -134,7 +136,7 @@ def test_boxes_below_the_score_threshold_have_the_score_0():
 
 
 @pytest.mark.parametrize(
-    ('part', 'changes', 'words'),
+    ('section', 'changes', 'words'),
     [
         (
             'test_cfg',
@@ -154,9 +156,9 @@ def test_boxes_below_the_score_threshold_have_the_score_0():
         ),
     ],
 )
-def test_unsupported_selections_of_boxes_raise(part, changes, words):
+def test_unsupported_selections_of_boxes_raise(section, changes, words):
     with rejects(words):
-        deploy(build('RetinaNet', **{part: changes}))
+        deploy(build('RetinaNet', **{section: changes}))
 
 
 @pytest.mark.parametrize(
@@ -186,15 +188,15 @@ def test_models_that_cannot_be_a_graph_raise(family, changes, words):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ('family', 'unit', 'least'),
+    ('family', 'unit', 'min_units'),
     [('RetinaNet', 8, 8), ('LW-DETR', 8, 4), *((family, 32, 2) for family in REAL_TIME)],
 )
-def test_a_detector_takes_any_multiple_of_its_padding(tmp_path, family, unit, least):
+def test_a_detector_takes_any_multiple_of_its_padding(tmp_path, family, unit, min_units):
     pytest.importorskip('onnxscript')
     model = build(family)
     deployed = deploy(model)
-    assert (deployed.unit, deployed.min_units) == (unit, least)  # two rows of the coarsest map
-    # Compared at three sizes, in batches.
+    assert (deployed.unit, deployed.min_units) == (unit, min_units)  # two rows of the coarsest map
+    # It is compared at several sizes, in batches.
     assert export(deployed, tmp_path / 'model.onnx', None) < 1e-4
     model.data_preprocessor.pad_size_divisor = 32
     assert deploy(model).unit == 32
@@ -220,4 +222,5 @@ def test_difference_ignores_the_order_of_boxes_with_similar_scores():
     assert model.difference((boxes[:, swapped], scores, labels[:, swapped]), same) < 0.2
     assert model.difference((boxes + 6.4, scores, labels), same) > 0.05
     assert model.difference((boxes, scores, (labels + 1) % 3), same) > 0.05
+    # Without any boxes, the difference is the largest.
     assert model.difference(tuple(output[:, :0] for output in same), same) == 1

@@ -23,19 +23,20 @@ PAGE = 'docs/deployment.md'
 SHAPES = [(96, 128), (128, 96), (100, 100), (61, 300)]
 SCORE_THR = 0.3
 PADDED = dict(size_divisor=32)
-OF_TRANSFORMERS = [  # crops 3 pixels, an odd number
+# The crop leaves out 3 pixels, an odd number, which transformers rounds down.
+OF_TRANSFORMERS = [
     dict(type='ResizeEdge', scale=67),
     dict(type='vit_plugin.FloorCenterCrop', crop_size=64),
 ]
 # Families of models, and the test pipeline of each.
 CASES = {
-    'RetinaNet, stretched': ('RetinaNet', families.Test(STRETCH)),
-    'RetinaNet': ('RetinaNet', families.Test(KEEP, PADDED)),
-    'RF-DETR': ('RF-DETR', families.Test(STRETCH)),
+    'RetinaNet, stretched': ('RetinaNet', families.TestSettings(STRETCH)),
+    'RetinaNet': ('RetinaNet', families.TestSettings(KEEP, PADDED)),
+    'RF-DETR': ('RF-DETR', families.TestSettings(STRETCH)),
     'classifier': ('class token', CLASSIFIERS_TESTS['edge and crop']),
-    'classifier of transformers': ('class token', families.Test(OF_TRANSFORMERS)),
-    'SegFormer': ('SegFormer', families.Test(KEEP, PADDED)),
-    'depth': ('depth', families.Test(KEEP, PADDED)),
+    'classifier of transformers': ('class token', families.TestSettings(OF_TRANSFORMERS)),
+    'SegFormer': ('SegFormer', families.TestSettings(KEEP, PADDED)),
+    'depth': ('depth', families.TestSettings(KEEP, PADDED)),
 }
 TASK_OF_FAMILY = {'class token': 'classifier', 'SegFormer': 'segmentor', 'depth': 'depth'}
 HEADER_FOLDERS = '/usr/include/onnxruntime', '/usr/include/opencv4'  # Debian's
@@ -52,7 +53,10 @@ pytestmark = [
 
 
 class Programs(NamedTuple):
-    """The page's Python: the common beginning, the end for each task, and each runtime's line."""
+    """The page's Python: a common beginning, the end for each task, and the line of each runtime.
+
+    A program is the beginning, in which the line of a runtime replaces onnxruntime's, and an end.
+    """
 
     beginning: str
     ends: dict[str, str]
@@ -83,12 +87,12 @@ def exported(request, tmp_path_factory) -> tuple[str, Path]:
     return TASK_OF_FAMILY.get(family, 'detector'), file
 
 
-def photographs(folder: Path) -> list[Path]:
+def write_photographs(folder: Path) -> list[Path]:
     """Write images of the sizes in SHAPES."""
-    random = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     paths = []
     for number, shape in enumerate(SHAPES):
-        image = cv2.resize(random.integers(0, 256, (5, 6, 3), np.uint8), shape[::-1])
+        image = cv2.resize(rng.integers(0, 256, (5, 6, 3), np.uint8), shape[::-1])
         paths.append(folder / f'{number}.png')
         cv2.imwrite(str(paths[-1]), image)
     return paths
@@ -115,7 +119,7 @@ def test_programs_predict_as_infer(exported, tmp_path, runtime, request):
     task, file = exported
     model = ExportedModel(file)
     (tmp_path / 'program.py').write_text(programs().of(task, runtime))
-    for path in photographs(tmp_path):
+    for path in write_photographs(tmp_path):
         lines = output_lines([sys.executable, 'program.py', str(file), path.name], tmp_path)
         COMPARE[task](model, path, lines)
 
@@ -187,7 +191,7 @@ def test_the_cpp_program_predicts_as_infer(exported, compiled, tmp_path):
     task, file = exported
     if task != 'detector':
         pytest.skip('the program is for detectors')
-    for path in photographs(tmp_path):
+    for path in write_photographs(tmp_path):
         compare_boxes(
             ExportedModel(file), path, output_lines([compiled, str(file), path.name], tmp_path)
         )

@@ -1,3 +1,5 @@
+"""Exported classifiers equal the model, in each format and dtype; others leave no file behind."""
+
 from itertools import product
 from types import SimpleNamespace
 
@@ -23,7 +25,7 @@ from vit_plugin.inference.saved_model import SavedModel
 from vit_plugin.weights import open_checkpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the exporters
-SIZE = (40, 24)  # another grid than the native 4 x 4
+SIZE = (40, 24)  # height and width; 5 x 3 patches, where the native grid is 4 x 4
 DINOV3 = dict(form='centred', planes='halves')
 WINDOW = dict(window=dict(size=3, global_blocks=(1,)))  # does not divide the grid
 MAPS = dict(with_cls_token=False, out_type='avg_featmap')
@@ -51,7 +53,7 @@ VARIATIONS: dict[str, dict] = {
         pos_embed=dict(type='learned', relative='shared_bias'), encoder=dict(reg_token=2)
     ),
     "'sincos2d', spread=False": dict(pos_embed=dict(type='sincos2d', spread=False)),
-    # With one block only.
+    # Only the first block's output.
     "'learned', relative=True": dict(pos_embed=dict(type='learned', relative=True), out_indices=0),
     'rotary': dict(
         pos_embed=dict(type='none', rotary=DINOV3), encoder=dict(reg_token=4, qkv_bias='qv')
@@ -91,7 +93,7 @@ VARIATIONS: dict[str, dict] = {
 SIZES = {'fixed': SIZE, '--dynamic': None}
 # Variations with graphs that depend on the image size.
 NOT_DYNAMIC = {'window', 'window, rotary', 'window, relative', "'learned', bicubic_dinov2"}
-# Run always: one that has most of the options, and two that have failed before.
+# Not only nightly: one that has most of the options, and two that have failed before.
 QUICK = {
     ('all of these', 'fixed', '.onnx'),
     ("pos_embed='learned'", '--dynamic', '.pt2'),
@@ -101,7 +103,7 @@ QUICK = {
 
 @pytest.fixture
 def train(tmp_path, tiny, tiny_hybrid):
-    """Makes a classifier's config and a checkpoint of it without weights of zero."""
+    """Makes a classifier's config and a checkpoint with random weights, as if it were trained."""
 
     def make(
         arch: str = 'pure', head: dict | None = None, neck: dict | None = None, **backbone
@@ -343,10 +345,9 @@ def test_after_an_error_the_old_file_stays(
     assert {file.name for file in tmp_path.iterdir()} == {'weights.pth', 'model.pt2'}
 
 
-class OfFunction:
-    """Enough of a deployed model to compare a function of images."""
+class FunctionModel:
+    """Enough of a deployed model to compare a function of images with that of a file."""
 
-    unit = least = stride = 1
     inputs = ('images',)
     model = SimpleNamespace(backbone=SimpleNamespace(in_channels=3))
 
@@ -360,12 +361,12 @@ class OfFunction:
         return float((found - wanted).abs().max())
 
 
-@pytest.mark.parametrize(('factor', 'counts'), [(1.0, True), (1e9, False)])
-def test_differences_are_ignored_if_rounding_makes_as_large_ones(factor, counts):
-    """A model whose outputs change with the rounding of its pixels is not compared."""
-    model = OfFunction(lambda images: (factor * images).sin())
-    other = largest_difference(model, lambda images: (factor * images + 1).sin(), (4, 4))
-    assert (other > 0.1) is counts
+@pytest.mark.parametrize(('factor', 'is_reported'), [(1.0, True), (1e9, False)])
+def test_differences_are_ignored_if_rounding_makes_as_large_ones(factor, is_reported):
+    """With the factor 1e9, rounding of the pixels changes the sine completely."""
+    model = FunctionModel(lambda images: (factor * images).sin())
+    difference = largest_difference(model, lambda images: (factor * images + 1).sin(), (4, 4))
+    assert (difference > 0.1) is is_reported
 
 
 def test_tie_that_only_some_rounding_errors_break_is_ignored():
@@ -376,4 +377,4 @@ def test_tie_that_only_some_rounding_errors_break_is_ignored():
         first.append(images)
         return (images[:, :, :1, :1] < first[0][:, :, :1, :1]).float()
 
-    assert largest_difference(OfFunction(is_darker), torch.ones_like, (4, 4), batch=1) == 0
+    assert largest_difference(FunctionModel(is_darker), torch.ones_like, (4, 4), batch=1) == 0

@@ -1,4 +1,7 @@
-"""Files in ONNX predict like the checkpoint that they were exported from, without torch."""
+"""Files in ONNX are run by their metadata: preprocessing, classes and the meaning of outputs.
+
+The files are written here, with constant outputs in place of a network.
+"""
 
 import json
 import subprocess
@@ -23,7 +26,7 @@ from vit_plugin.tasks.segmentation.map_prediction import best_class
 onnx = pytest.importorskip('onnx')
 pytest.importorskip('onnxruntime')
 STRETCH = [dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')]
-# Fits images into 12 x 8 pixels, or covers these and crops.
+# Two ways to keep the aspect ratio: fit images into 12 x 8 pixels and pad, or cover these and crop.
 WITHIN = [
     dict(resize=['target', 12, 8, 1], interpolation='bilinear', backend='cv2'),
     dict(pad=[12, 8], fill=[0, 0, 0]),
@@ -38,21 +41,22 @@ BOX = dict(
     scores=np.array([[0.9]], np.float32),
     labels=np.array([[1]]),
 )
-BLACK = np.zeros((8, 12, 3), np.uint8)
+BLACK = np.zeros((8, 12, 3), np.uint8)  # an image of the size that the files take
 FACTS = dict(classes=['cat', 'dog', 'cow'], multi_label=False, rgb=True, steps=STRETCH)
 
 
-def write(path, outputs: dict[str, np.ndarray], echo: bool = False, **facts) -> str:
-    """Write a file with constant outputs.
+def write(path, outputs: dict[str, np.ndarray], adds_means: bool = False, **facts) -> str:
+    """Write a file with constant outputs, for images of 12 x 8 pixels.
 
-    With ``echo``, the mean of each channel of the image is added to the first output.
+    With ``adds_means``, the mean of each channel of the image is added to the first output. The
+    ``facts`` replace metadata in :data:`FACTS`.
     """
     from onnx import TensorProto, helper, numpy_helper
 
     nodes, initializers, infos = [], [], []
     for i, (name, value) in enumerate(outputs.items()):
         initializers.append(numpy_helper.from_array(value, f'{name}_value'))
-        if echo and i == 0:
+        if adds_means and i == 0:
             nodes += [
                 helper.make_node('ReduceMean', ['images'], ['means'], axes=[2, 3], keepdims=0),
                 helper.make_node('Add', ['means', f'{name}_value'], [name]),
@@ -76,8 +80,8 @@ def write(path, outputs: dict[str, np.ndarray], echo: bool = False, **facts) -> 
 
 
 @pytest.fixture
-def of_file(tmp_path):
-    """Writes a file, and returns its model."""
+def make_model(tmp_path):
+    """A function that writes a file, see :func:`write`, and opens it."""
     return lambda *args, **facts: ExportedModel(write(tmp_path / 'm.onnx', *args, **facts))
 
 
@@ -116,9 +120,9 @@ def resize(*arguments) -> dict:
         (dict(patch=0), 'does not say what its inputs'),
     ],
 )
-def test_metadata_are_compared_with_the_graph(of_file, facts, words):
+def test_metadata_are_compared_with_the_graph(make_model, facts, words):
     with rejects(words):
-        of_file(LOGITS, **facts)
+        make_model(LOGITS, **facts)
 
 
 def test_images_that_a_step_would_make_huge_raise():
@@ -129,11 +133,11 @@ def test_images_that_a_step_would_make_huge_raise():
         apply_steps(steps, image)
 
 
-def test_channels_have_the_order_of_the_network(of_file):
+def test_channels_have_the_order_of_the_network(make_model):
     image = np.zeros((16, 24, 3), np.uint8)
     image[..., 0] = 200  # blue
     for rgb, name in ((True, 'cow'), (False, 'cat')):
-        prediction = of_file(LOGITS, True, rgb=rgb)(image)
+        prediction = make_model(LOGITS, adds_means=True, rgb=rgb)(image)
         assert prediction.names[0] == name
         assert prediction.scores.sum() == pytest.approx(1)
 
@@ -142,9 +146,9 @@ def test_channels_have_the_order_of_the_network(of_file):
     ('steps', 'scale', 'offset'),
     [(STRETCH, (0.5, 1.0), (0, 0)), (WITHIN, (0.5, 0.5), (0, 0)), (AROUND, (1.0, 1.0), (-6, 0))],
 )
-def test_boxes_are_scaled_to_the_image(of_file, steps, scale, offset):
+def test_boxes_are_scaled_to_the_image(make_model, steps, scale, offset):
     """An image of 24 x 8 pixels, for a network of 12 x 8."""
-    model = of_file(BOX, steps=steps)
+    model = make_model(BOX, steps=steps)
     image = np.arange(8 * 24 * 3, dtype=np.uint8).reshape(8, 24, 3)
     fitted, fitted_scale, fitted_offset, _ = model.apply_pipeline(image)
     assert fitted.shape == (8, 12, 3)
@@ -157,17 +161,17 @@ def test_boxes_are_scaled_to_the_image(of_file, steps, scale, offset):
     )
 
 
-def test_images_smaller_than_a_patch_raise(of_file):
-    model = of_file(LOGITS, steps=[], patch=8)
+def test_images_smaller_than_a_patch_raise(make_model):
+    model = make_model(LOGITS, steps=[], patch=8)
     with rejects(r'12 x 7 pixels, which is smaller than one patch of 8'):
         model(np.zeros((7, 12, 3), np.uint8))
     model(BLACK)
 
 
-def test_maps_have_the_size_of_the_image_without_padding(of_file):
+def test_maps_have_the_size_of_the_image_without_padding(make_model):
     logits = np.zeros((1, 3, 8, 12), np.float32)
     logits[0, 1, :4] = logits[0, 2, 4:] = 1  # an image of 24 x 8 takes the upper half
-    prediction = of_file(dict(logits=logits), steps=WITHIN)(np.zeros((8, 24, 3), np.uint8))
+    prediction = make_model(dict(logits=logits), steps=WITHIN)(np.zeros((8, 24, 3), np.uint8))
     assert prediction.map.shape == (8, 24)
     assert prediction.text() == 'dog 100%'
 
@@ -180,14 +184,14 @@ def test_maps_have_the_size_of_the_image_without_padding(of_file):
         BOX,
     ],
 )
-def test_predictions_are_drawn(of_file, outputs):
+def test_predictions_are_drawn(make_model, outputs):
     image = np.full((80, 120, 3), 128, np.uint8)
-    prediction = of_file(outputs)(image)
+    prediction = make_model(outputs)(image)
     assert (draw_prediction(image, prediction, 0.3) != 128).any()
 
 
-def test_batches_predict_like_single_images_and_large_images_are_reported(of_file, capsys):
-    model = of_file(LOGITS, True, usual=[1, 1])
+def test_batches_predict_like_single_images_and_large_images_are_reported(make_model, capsys):
+    model = make_model(LOGITS, adds_means=True, usual=[1, 1])
     images = [
         np.full((8, 12, 3), color, np.uint8) for color in ((200, 0, 0), (0, 200, 0), (0, 0, 200))
     ]
@@ -199,30 +203,30 @@ def test_batches_predict_like_single_images_and_large_images_are_reported(of_fil
     assert '2.png' not in err  # the message comes once
 
 
-def test_multi_label_scores_are_independent(of_file):
+def test_multi_label_scores_are_independent(make_model):
     logits = np.array([[0.0, 2.0, -2.0]], np.float32)
-    prediction = of_file(dict(logits=logits), multi_label=True)(BLACK)
+    prediction = make_model(dict(logits=logits), multi_label=True)(BLACK)
     assert prediction.names == ['dog', 'cat', 'cow']
     assert prediction.scores[1] == 0.5
 
 
-def test_boxes_with_the_score_0_are_dropped(of_file):
+def test_boxes_with_the_score_0_are_dropped(make_model):
     outputs = dict(
         boxes=np.zeros((1, 2, 4), np.float32),
         scores=np.array([[0.9, 0.0]], np.float32),
         labels=np.array([[1, 0]]),
     )
-    assert of_file(outputs)(BLACK).names == ['dog']
+    assert make_model(outputs)(BLACK).names == ['dog']
 
 
-def test_invalid_files_and_images_raise(of_file, tmp_path):
+def test_invalid_files_and_images_raise(make_model, tmp_path):
     (tmp_path / 'no.onnx').write_text('no')
     with rejects('cannot be run .*; export it again'):
         ExportedModel(tmp_path / 'no.onnx')
     with rejects('outside of the file'):
-        of_file(dict(masks=np.ones((1, 3), np.float32)))(BLACK)
+        make_model(dict(masks=np.ones((1, 3), np.float32)))(BLACK)
     with rejects('on an image of 2 x 3 pixels .*; give a larger image'):
-        of_file(LOGITS, steps=[])(np.zeros((3, 2, 3), np.uint8))
+        make_model(LOGITS, steps=[])(np.zeros((3, 2, 3), np.uint8))
 
 
 def test_infer_imports_no_torch(tmp_path):
@@ -259,10 +263,10 @@ def test_infer_imports_no_torch(tmp_path):
     assert (tmp_path / 'out/photo.png').exists()
 
 
-def test_maps_may_have_more_than_256_classes(of_file):
+def test_maps_may_have_more_than_256_classes(make_model):
     logits = np.zeros((1, 300, 8, 12), np.float32)
     logits[:, 290] = 1
-    model = of_file(dict(logits=logits))
+    model = make_model(dict(logits=logits))
     image = np.full((20, 30, 3), 128, np.uint8)
     prediction = model(image)
     assert prediction.names == ['290']
@@ -286,7 +290,6 @@ def test_models_that_read_a_window_of_values_are_not_exported():
 @pytest.mark.parametrize('align_corners', [True, False])
 @pytest.mark.parametrize('size', [(8, 12), (31, 47), (3, 5), (1, 9), (40, 1)])
 def test_maps_are_resized_as_in_torch(align_corners, size):
-    torch = pytest.importorskip('torch')
     logits = np.random.default_rng(0).normal(size=(4, 8, 12)).astype(np.float32)
     expected = torch.nn.functional.interpolate(
         torch.from_numpy(logits)[None], size, mode='bilinear', align_corners=align_corners
@@ -296,20 +299,20 @@ def test_maps_are_resized_as_in_torch(align_corners, size):
     assert np.array_equal(best_class(logits, size, align_corners), expected.argmax(0))
 
 
-def test_metadata_state_how_maps_are_resized(of_file):
-    """Files of earlier versions do not; their maps are resized without aligned corners."""
+def test_metadata_state_how_maps_are_resized(make_model):
+    """Files of earlier versions do not state it, and are resized without aligned corners."""
     logits = np.random.default_rng(0).normal(size=(1, 3, 8, 12)).astype(np.float32)
     image = np.zeros((31, 47, 3), np.uint8)
     for facts, aligned in (({}, False), (dict(align_corners=True), True)):
-        prediction = of_file(dict(logits=logits), **facts)(image)
+        prediction = make_model(dict(logits=logits), **facts)(image)
         assert np.array_equal(prediction.map, best_class(logits[0], (31, 47), aligned))
 
 
-def test_a_threshold_is_applied_to_maps_of_one_logit(of_file):
+def test_a_threshold_is_applied_to_maps_of_one_logit(make_model):
     logits = np.zeros((1, 1, 8, 12), np.float32)
     logits[..., :6] = 3
     for threshold, share in ((0.3, 1), (0.6, 0.5), (0.99, 0)):
-        prediction = of_file(dict(logits=logits), threshold=threshold)(BLACK)
+        prediction = make_model(dict(logits=logits), threshold=threshold)(BLACK)
         assert prediction.map.mean() == share
 
 

@@ -1,3 +1,5 @@
+"""The padding of a preprocessor, and whether a test pipeline ends in one size for all images."""
+
 from types import SimpleNamespace
 
 import numpy as np
@@ -38,7 +40,7 @@ def test_padding_of_preprocessors(preprocessor, padding):
         (32, lambda height, width: (height, width), None),
         # Every image is padded to one size.
         (640, lambda height, width: (height, width), (640, 640)),
-        # Only long images are smaller than the crop.
+        # A pipeline whose crop keeps images that are smaller: not all end in its size.
         (1, lambda height, width: (64, 64) if min(height, width) > 64 else (64, 40), None),
     ],
 )

@@ -45,6 +45,7 @@ def test_other_xml_files_raise_one_sentence(tmp_path):
 
 
 def write_both(path: Path) -> None:
+    """Write both files of a model, as OpenVINO would."""
     path.write_text('new')
     path.with_suffix('.bin').write_text('new')
 

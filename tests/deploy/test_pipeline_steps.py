@@ -3,7 +3,7 @@
 import json
 from types import SimpleNamespace
 
-import mmdet.datasets.transforms  # noqa: F401  registers the steps
+import mmdet.datasets.transforms  # noqa: F401  registers the transforms
 import mmpretrain.datasets  # noqa: F401
 import numpy as np
 import pytest
@@ -147,12 +147,40 @@ def test_steps_of_reading_are_those_of_the_pipeline_or_raise():
 def test_a_size_that_differs_from_the_pipelines(pipeline, covers, shape):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         steps = steps_of([TRANSFORMS.build(step) for step in pipeline])
-    sizes = InputSizes((32, 48), of_test=False)
+    sizes = InputSizes((32, 48), from_test_pipeline=False)
     placed = apply_steps(adapt_to_size(steps, sizes, [0] * 3), photograph(*shape))
     assert placed.pixels.shape == (32, 48, 3)
     # A pipeline with a crop scales images to cover the size, others to fit into it.
     assert (placed.scale * shape >= (47, 31)).all() == covers
     assert (last_resize(steps)[0] == 'scale') is not covers
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_a_size_that_differs_from_timms_target(shape):
+    """The image is scaled to the new target, of which the last argument is no side."""
+    transform = create_transform(
+        (3, 64, 64), crop_pct=0.9, crop_mode='border', interpolation='bicubic', normalize=False
+    )
+    sizes = InputSizes((32, 48), from_test_pipeline=False)
+    steps = adapt_to_size(steps_of(transform.transforms), sizes, [0] * 3)
+    placed = apply_steps(steps, photograph(*shape))
+    assert placed.pixels.shape == (32, 48, 3)
+    assert (placed.scale * shape >= (47, 31)).any()
+
+
+@pytest.mark.parametrize('resize', [['target', 144, 288, 0], ['exact', 144, 288]])
+def test_a_crop_of_a_portrait_keeps_its_share(resize):
+    sizes = InputSizes((64, 32), from_test_pipeline=False)
+    steps = [dict(resize=resize), dict(crop=[128, 256])]
+    resized, cropped = adapt_to_size(steps, sizes, [0] * 3)
+    assert resized['resize'][1:3] == [36, 72]
+    assert cropped['crop'] == [32, 64]
+
+
+def test_a_crop_without_a_resize_is_resized_to_another_size():
+    sizes = InputSizes((32, 48), from_test_pipeline=False)
+    crop, resize = adapt_to_size([dict(crop=[64, 64])], sizes, [0] * 3)
+    assert (crop['crop'], resize['resize']) == ([64, 64], ['exact', 48, 32])
 
 
 @pytest.mark.parametrize(
@@ -190,7 +218,9 @@ def test_an_open_test_size_is_replaced_by_the_training_size(scale, img_size, uni
 )
 def test_images_are_fitted_into_a_file_of_one_size(scale, size, width, height, expected):
     steps = [dict(resize=['scale', *scale], interpolation='bilinear', backend='cv2')]
-    resize, pad = adapt_to_size(steps, InputSizes(size, Padding(32), of_test=False), [7.0] * 3)
+    resize, pad = adapt_to_size(
+        steps, InputSizes(size, Padding(32), from_test_pipeline=False), [7.0] * 3
+    )
     assert size_after(resize, width, height) == expected
     assert size_after(pad, *expected) == size[::-1]
 

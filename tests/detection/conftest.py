@@ -1,3 +1,5 @@
+"""All tests of this folder call this package's replacements of mmcv's ops."""
+
 import sys
 
 import pytest

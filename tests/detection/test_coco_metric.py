@@ -18,8 +18,8 @@ def test_metrics_equal_those_of_pycocotools(tmp_path):
 
     from vit_plugin.detection.coco_metric import FasterCocoMetric
 
-    random = np.random.default_rng(0)
-    boxes = {i: random.integers(5, 60, (4, 4)) for i in range(8)}  # x, y, width, height
+    rng = np.random.default_rng(0)
+    boxes = {i: rng.integers(5, 60, (4, 4)) for i in range(8)}  # x, y, width, height
     (tmp_path / 'truth.json').write_text(
         json.dumps(
             dict(
@@ -49,9 +49,9 @@ def test_metrics_equal_those_of_pycocotools(tmp_path):
                 dict(width=128, height=128, img_id=i),
                 dict(
                     img_id=i,
-                    bboxes=corners + random.normal(0, 3, corners.shape),
-                    scores=random.random(4),
-                    labels=random.integers(0, 2, 4),
+                    bboxes=corners + rng.normal(0, 3, corners.shape),
+                    scores=rng.random(4),
+                    labels=rng.integers(0, 2, 4),
                 ),
             )
         )
@@ -60,8 +60,8 @@ def test_metrics_equal_those_of_pycocotools(tmp_path):
         metric = metric_class(ann_file=str(tmp_path / 'truth.json'), classwise=True)
         metric.dataset_meta = dict(classes=('cat', 'dog'))
         metrics.append(metric.compute_metrics(results))
-    expected, ours = metrics
-    np.testing.assert_equal(ours, expected)  # treats NaN as equal
+    expected, actual = metrics
+    np.testing.assert_equal(actual, expected)  # treats NaN as equal
     assert expected['bbox_mAP'] > 0.1
 
 

@@ -1,3 +1,5 @@
+"""Deformable attention and convolution equal the equations of their papers, with gradients."""
+
 import pytest
 import torch
 from bilinear import assert_same_with_gradients, sample

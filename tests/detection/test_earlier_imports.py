@@ -1,4 +1,4 @@
-"""Modules that were imported before our ops get them afterward. Each test has a process."""
+"""Modules that were imported before our ops get them afterward. Each test has its own process."""
 
 import subprocess
 import sys

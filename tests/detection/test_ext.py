@@ -1,3 +1,5 @@
+"""The stand-in for ``mmcv._ext``: missing ops, compiled ops, and scripts that need it."""
+
 import subprocess
 import sys
 

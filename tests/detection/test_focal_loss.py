@@ -1,3 +1,5 @@
+"""The sigmoid focal loss equals the equation of its paper, with gradients."""
+
 import pytest
 import torch
 
@@ -21,9 +23,9 @@ def test_values_and_gradients_equal_the_equation(reduction, gamma, alpha, weight
     target = torch.tensor([0, 3, 1, 2, 3])
     weight = torch.tensor([0.5, 2, 3], dtype=torch.float64) if weighted else None
     grads = []
-    for function in ('ours', 'formula'):
+    for function in ('op', 'equation'):
         logits = torch.linspace(-4, 4, 15, dtype=torch.float64).reshape(5, 3).requires_grad_()
-        if function == 'ours':
+        if function == 'op':
             loss = sigmoid_focal_loss(logits, target, gamma, alpha, weight, reduction)
         else:
             loss = loss_by_equation(logits, target, gamma, alpha, weight)

@@ -16,7 +16,7 @@ BLEND = [dict(type='vit_plugin.CopyBlend')]
 
 
 def sample(value, boxes, ignored=(), size=(40, 60)):
-    """An image of one value with boxes of the value 200, all of class 1."""
+    """An image of one value, with boxes filled with 200, all of class 1."""
     image = np.full((*size, 3), value, np.uint8)
     for left, top, right, bottom in boxes:
         image[top:bottom, left:right] = 200

@@ -1,3 +1,5 @@
+"""NMS, soft-NMS and IoU equal plain Python loops."""
+
 import math
 
 import pytest

@@ -1,3 +1,5 @@
+"""RoIAlign equals its definition, with gradients."""
+
 import math
 
 import pytest
@@ -68,7 +70,7 @@ def test_pool_mode_max_raises():
         RoIAlign(2, pool_mode='max')(images(), ROIS)
 
 
-def layer() -> torch.nn.Module:
+def small_roi_align() -> torch.nn.Module:
     from mmcv.ops import RoIAlign
 
     return RoIAlign(2)
@@ -76,7 +78,7 @@ def layer() -> torch.nn.Module:
 
 def test_no_rois_give_no_gradient():
     x = images().requires_grad_()
-    output = layer()(x, ROIS[:0])
+    output = small_roi_align()(x, ROIS[:0])
     assert output.shape == (0, 3, 2, 2)
     output.sum().backward()
     assert not x.grad.any()
@@ -84,7 +86,7 @@ def test_no_rois_give_no_gradient():
 
 def test_a_roi_without_area_gives_zero_and_no_gradient():
     x = images().requires_grad_()
-    output = layer()(x, torch.tensor([[0, 4, 4, 3, 3]], dtype=torch.float64))
+    output = small_roi_align()(x, torch.tensor([[0, 4, 4, 3, 3]], dtype=torch.float64))
     output.sum().backward()
     assert not output.any()
     assert not x.grad.any()
@@ -93,9 +95,9 @@ def test_a_roi_without_area_gives_zero_and_no_gradient():
 def test_bfloat16_keeps_its_dtype():
     x = images().bfloat16().requires_grad_()
     rois = ROIS.round()
-    output = layer()(x, rois.bfloat16())
+    output = small_roi_align()(x, rois.bfloat16())
     output.float().square().sum().backward()
     assert output.dtype == x.grad.dtype == torch.bfloat16
     torch.testing.assert_close(
-        output.double(), layer()(x.detach().double(), rois), rtol=1e-2, atol=1e-2
+        output.double(), small_roi_align()(x.detach().double(), rois), rtol=1e-2, atol=1e-2
     )

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from vit_plugin.doctor.rate_checks import schedule
+from vit_plugin.doctor.rate_checks import unfinished_warm_up
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from vit_plugin.doctor.rate_checks import schedule
 )
 def test_warm_up_is_compared_with_schedule_length_in_both_units(end, by_epoch, words):
     examined = SimpleNamespace(
-        settings=dict(
+        cfg=dict(
             train_cfg=dict(by_epoch=True, max_epochs=2),
             train_dataloader=dict(batch_size=4),
             schedule_length=10,
@@ -26,6 +26,6 @@ def test_warm_up_is_compared_with_schedule_length_in_both_units(end, by_epoch, w
         ),
         training_data=range(20),
     )
-    findings = [fault for fault, _ in schedule(examined)]
+    findings = [fault for fault, _ in unfinished_warm_up(examined)]
     assert len(findings) == bool(words)
     assert words in ' '.join(findings)

@@ -44,9 +44,9 @@ def fresh_graphs():
     [pytest.param(name, marks=() if name == 'plain' else pytest.mark.nightly) for name in MODELS],
 )
 def test_one_graph_for_each_kind_of_block(name):
-    """Blocks differ by stochastic depth or windows; the CNN of a hybrid is another kind.
+    """Blocks are of several kinds if they differ by stochastic depth or windows, or with a CNN.
 
-    The second size adds graphs for all sizes.
+    The second image size adds one graph of each kind, which fits all further sizes.
     """
     torch.manual_seed(0)
     model = VisionTransformer(img_size=64, **MODELS[name]).train()

@@ -13,10 +13,10 @@ from vit_plugin.engine.console import (
     CHATTER,
     LoggedEvaluator,
     PerCentLogProcessor,
-    printing_logged,
+    redirect_prints_to,
     without_stderr,
 )
-from vit_plugin.engine.loggers import FILE_ONLY, PrefixFilter, print_safely, quieten
+from vit_plugin.engine.loggers import FILE_ONLY, PrefixFilter, make_printable, quieten
 from vit_plugin.files.untrusted_text import PrintableMessages
 
 
@@ -67,9 +67,9 @@ def test_a_run_describes_its_training_in_few_lines(tmp_path, capsys, verbose):
 def test_printed_results_are_logged_without_progress_messages(capsys, caplog):
     logger = logging.getLogger('printing')
     logger.setLevel('INFO')
-    with printing_logged(logger):
+    with redirect_prints_to(logger):
         print('\n'.join([f'{start} 1' for start in CHATTER] + [' Average Precision = 0.5']))
-    with printing_logged(logger):
+    with redirect_prints_to(logger):
         print(CHATTER[0])
     assert [record.getMessage() for record in caplog.records] == ['\n Average Precision = 0.5']
     assert not capsys.readouterr().out
@@ -77,7 +77,7 @@ def test_printed_results_are_logged_without_progress_messages(capsys, caplog):
 
 def test_logged_errors_do_not_begin_with_a_path(tmp_path):
     logger = MMLogger(f'paths in {tmp_path.name}', log_file=str(tmp_path / 'log'))
-    print_safely(logger)
+    make_printable(logger)
     print_log('Rank 1 of 2 gave no answer', logger, logging.ERROR)
     for handler in logger.handlers:
         handler.close()

@@ -111,7 +111,10 @@ def test_only_other_processes_of_a_machine_wait_before_reporting(
 
 
 def share_from_rank_0(folder: str) -> None:
-    """All ranks get the result or the error of rank 0; other errors become a ConfigError."""
+    """Assert that all ranks get the result or the error of rank 0.
+
+    In the other ranks, any error of rank 0 becomes a ConfigError.
+    """
     assert from_rank_0(lambda: dist.get_rank()) == 0
     with rejects('no room'):
         from_rank_0(reject)

@@ -29,7 +29,7 @@ def classifier() -> nn.Module:
 
 @pytest.fixture(scope='module')
 def runs(tmp_path_factory):
-    """The parent of two folders: of a plain run, and of one that trains adapters on its weights."""
+    """A folder of two runs: ``base``, and ``lora``, which trains adapters on its weights."""
     folder = tmp_path_factory.mktemp('runs')
     train(tiny_cfg(folder / 'base', **PLAIN))
     train(
@@ -52,9 +52,19 @@ def test_only_adapters_and_head_are_trained(runs):
         )
     }
     assert {name.partition('.')[0] for name in learned if '.lora_' not in name} == {'head'}
-    assert sum('.lora_B.' in name for name in learned) == 2 * 4
-    assert len(after['optimizer']['state']) == 2 * 2 * 4 + 2
+    layers = 2 * 4  # two blocks with qkv, proj, fc1 and fc2
+    assert sum('.lora_B.' in name for name in learned) == layers
+    # Two matrices for each layer, and the weight and bias of the head.
+    assert len(after['optimizer']['state']) == 2 * layers + 2
     assert after['meta']['lora'] == dict(LORA, targets=None)
+
+
+def test_adapters_in_begin_from_are_loaded_if_there_is_nothing_to_resume(runs, tmp_path):
+    path = final_checkpoint(runs / 'lora')
+    runner = build(tiny_cfg(tmp_path, resume=True, begin_from=str(path), lora=LORA, **PLAIN))
+    runner.load_or_resume()
+    saved = torch.load(path, weights_only=False)['state_dict']
+    assert all(torch.equal(value, saved[name]) for name, value in runner.model.state_dict().items())
 
 
 def test_resumed_run_ends_as_an_uninterrupted_one(runs, tmp_path):
@@ -77,10 +87,10 @@ def test_merged_weights_are_the_same_model(runs):
     merged.load_state_dict(Checkpoint('x.pth', content).weights)
     images = torch.randn(4, 1, 8, 8, dtype=torch.double)
     torch.testing.assert_close(adapted(images)[0], merged(images)[0], rtol=0, atol=1e-12)
-    single = classifier().eval()
-    load_trained(single, open_checkpoint(path))  # as infer.py does
+    loaded = classifier().eval()
+    load_trained(loaded, open_checkpoint(path))  # as infer.py does
     torch.testing.assert_close(
-        single(images.float())[0].double(), merged(images)[0], rtol=0, atol=1e-5
+        loaded(images.float())[0].double(), merged(images)[0], rtol=0, atol=1e-5
     )
 
 
@@ -163,13 +173,13 @@ def test_incompatible_settings_raise(runs, tmp_path):
         (dict(lora={}, sharding={}), 'lora and sharding do not go together'),
         (
             {'lora': {}, 'model.backbone.frozen_stages': 'all'},
-            'no vit_plugin.VisionTransformer that could learn',
+            'has no trainable vit_plugin.VisionTransformer',
         ),
     ):
         with rejects(sentence):
             build(tiny_cfg(tmp_path, **options))
     for lora in (dict(LORA, r=4), dict(LORA, alpha=8.0)):
-        with rejects('is not that of the checkpoint'):
+        with rejects('differs from the checkpoint, whose adapters were trained with'):
             train(
                 tiny_cfg(
                     tmp_path, lora=lora, load_from=str(final_checkpoint(runs / 'lora')), **PLAIN

@@ -18,7 +18,7 @@ from vit_plugin.engine import distributed
 from vit_plugin.engine.distributed import naming_lost_ranks
 
 POSITION = ' (iteration 7; '
-ENDED = f'A rank has ended, which its own log or the launcher names{POSITION}'
+ENDED = f'A rank has ended; its own log or that of the launcher says which{POSITION}'
 NO_ANSWER = f'Rank 1 of 2 gave no answer{POSITION}'
 NO_RANK_0 = (
     f'Rank 0 gave no answer: it is lost, or has ended with an error in its own log{POSITION}'
@@ -48,6 +48,9 @@ def rank_of_two(rank: int, folder: str, act: Callable[[int], None]) -> None:
         act(rank)
         dist.all_reduce(torch.ones(1))
     os._exit(0)
+
+
+# The following functions are values of `act`. Their names end with the rank that fails.
 
 
 def continue_both(rank: int) -> None:

@@ -1,4 +1,4 @@
-"""A state with NaN or infinity is not saved, and does not replace the last finite checkpoint."""
+"""A state with NaN or infinity is not saved, so the last finite checkpoint stays."""
 
 import re
 
@@ -35,30 +35,31 @@ class SpoilGradientsHook(Hook):
 
 
 def spoiled_runner(folder, iteration=8, **options):
-    """A runner whose weights become NaN in the last step of its second epoch.
+    """A runner whose weights become NaN in an iteration, by default the last of the second epoch.
 
-    The next loss, which would show it, comes after the save.
+    The next loss, which would show it, comes only after the save.
     """
     runner = build(tiny_cfg(folder, **{'optim_wrapper.clip_grad': None, **options}))
     runner.register_hook(SpoilGradientsHook(iteration))
     return runner
 
 
-FORMS = [
+# How checkpoints are saved: in which format, and whether in the background.
+FORMATS = [
     ('file', False),
     pytest.param('folder', True, marks=pytest.mark.nightly),
     pytest.param('file', True, marks=pytest.mark.nightly),
 ]
 
 
-@pytest.mark.parametrize(('form', 'background'), FORMS)
-def test_non_finite_weights_keep_the_last_checkpoint(tmp_path, form, background):
+@pytest.mark.parametrize(('checkpoint_format', 'background'), FORMATS)
+def test_non_finite_weights_keep_the_last_checkpoint(tmp_path, checkpoint_format, background):
     options = {
         'default_hooks.checkpoint.max_keep_ckpts': 1,
-        'default_hooks.checkpoint.format': form,
+        'default_hooks.checkpoint.format': checkpoint_format,
         'default_hooks.checkpoint.background': background,
     }
-    with rejects(r'head\.weight is not finite after step 8, so that nothing is saved'):
+    with rejects(r'head\.weight is not finite after step 8, so nothing is saved'):
         spoiled_runner(tmp_path, **options).train()
     last = final_checkpoint(tmp_path)
     assert last.name.startswith('epoch_1')
@@ -120,7 +121,7 @@ def test_save_by_the_user_raises(tmp_path):
         (lambda state: state.pop('optimizer'), None),
     ],
 )
-def test_first_broken_names_the_first_invalid_value(change, name):
+def test_find_non_finite_names_the_first_invalid_value(change, name):
     state = {
         'state_dict': dict(w=torch.ones(2), number=torch.ones(2, dtype=torch.int64)),
         'ema_state_dict': {'module.w': torch.ones(2), 'steps': torch.tensor(1)},

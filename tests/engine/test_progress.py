@@ -10,10 +10,15 @@ from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import progress
 
 pytestmark = pytest.mark.filterwarnings('ignore')
-HOOKS = [dict(type=f'vit_plugin.{name}') for name in ('ReportHook', 'ProgressHook')]
+HOOKS = [
+    dict(type='vit_plugin.ReportHook', pictures=False),
+    dict(type='vit_plugin.ProgressHook'),
+]
 
 
 class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
     def isatty(self) -> bool:
         return True
 
@@ -22,7 +27,6 @@ def shown_by(work_dir, monkeypatch, stream: io.StringIO, **options) -> str:
     """What a stream shows after a run of 12 steps, without text that was overwritten."""
     monkeypatch.setattr(sys, 'stdout', stream)
     options = {'log_level': 'INFO', 'verbose': False, 'custom_hooks': HOOKS, **options}
-    options['custom_hooks'][0]['pictures'] = False
     runner = build(tiny_cfg(work_dir, **options))
     handlers = list(runner.logger.handlers)
     runner.train()

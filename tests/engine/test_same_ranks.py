@@ -99,7 +99,7 @@ def test_checkpoints_are_compared_by_size_and_content(tmp_path):
 
 
 def resume_without_shared_disk(folder: Path) -> None:
-    """Rank 1 has no checkpoint of the run, as on a machine with another disk."""
+    """Resume where rank 1 has no checkpoint of the run, as on a machine with another disk."""
     os.chdir(folder / f'machine_{get_rank()}')
     file = 'run/epoch_3.pth'  # relative, so the ranks have different files
     runner = build(tiny_cfg('run', launcher='pytorch', load_from=file, resume=True))

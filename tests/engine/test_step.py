@@ -18,13 +18,14 @@ from vit_plugin.measure.planning.traced_step import pretended_ranks
 from vit_plugin.models import VisionTransformer
 
 
-def wrapped(model: torch.nn.Module, **options: Any) -> OptimWrapper:
+def wrap(model: torch.nn.Module, **options: Any) -> OptimWrapper:
     return OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), **options)
 
 
 def linear(**options: Any) -> tuple[torch.nn.Module, OptimWrapper]:
+    """A linear layer and its optimizer wrapper."""
     model = torch.nn.Linear(2, 1)
-    return model, wrapped(model, **options)
+    return model, wrap(model, **options)
 
 
 def test_norm_is_recorded_once_for_accumulated_gradients():
@@ -38,7 +39,7 @@ def test_norm_is_recorded_once_for_accumulated_gradients():
     assert has_norm == [False, True, False, True]
 
 
-def test_norm_is_recorded_in_the_hub_without_the_hook():
+def test_norm_is_recorded_in_the_hub_unless_it_is_deferred():
     model, wrapper = linear(clip_grad=dict(max_norm=1))
     wrapper.message_hub = MessageHub.get_instance('without_the_hook')
     wrapper.update_params(model(torch.ones(2)).sum())
@@ -46,17 +47,17 @@ def test_norm_is_recorded_in_the_hub_without_the_hook():
 
 
 @pytest.mark.parametrize(
-    ('losses', 'stepped'),
+    ('losses', 'is_stepped'),
     [
         ([1.0, nan, 1.0, 1.0], [True, False, True, True]),
         ([nan, inf, 1.0, nan], [False, False, True, False]),
     ],
 )
-def test_steps_with_non_finite_losses_are_skipped(losses, stepped):
+def test_steps_with_non_finite_losses_are_skipped(losses, is_stepped):
     model = torch.nn.Linear(2, 1)
     wrapper = OptimWrapper(torch.optim.AdamW(model.parameters(), lr=0.1))
     wrapper.defer_grad_norm(skips_non_finite=True)
-    for loss, steps in zip(losses, stepped, strict=True):
+    for loss, steps in zip(losses, is_stepped, strict=True):
         before = model.weight.clone()
         wrapper.update_params(model(torch.ones(2)).sum() * loss)
         assert wrapper.last_update.skipped is not steps
@@ -114,7 +115,7 @@ def count_reductions(accumulative_counts: int, tiny: dict) -> list[int]:
     """The number of reductions of gradients in each of seven iterations of a sharded model."""
     with pretended_ranks(2):
         model = shard(VisionTransformer(**tiny), Sharding(), 'cpu')
-        wrapper = wrapped(model, accumulative_counts=accumulative_counts)
+        wrapper = wrap(model, accumulative_counts=accumulative_counts)
         wrapper.initialize_count_status(model, 0, 7)
         counts = []
         for _ in range(7):
@@ -139,7 +140,7 @@ def test_sharded_gradients_are_reduced_only_before_a_step(tiny):
 def test_the_norm_of_sharded_gradients_is_a_plain_number(defers, tiny):
     with pretended_ranks(2):
         model = shard(VisionTransformer(**tiny), Sharding(), 'cpu')
-        wrapper = wrapped(model, clip_grad=dict(max_norm=1))
+        wrapper = wrap(model, clip_grad=dict(max_norm=1))
         wrapper.message_hub = MessageHub.get_instance(f'sharded_{defers}')
         if defers:
             wrapper.defer_grad_norm()

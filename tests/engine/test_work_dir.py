@@ -1,4 +1,4 @@
-"""A work directory is locked by one training at a time, and sharded ranks must share it."""
+"""A work directory is locked by one training at a time, and sharded ranks must all see it."""
 
 import fcntl
 import multiprocessing
@@ -79,7 +79,7 @@ def test_nested_locks_of_one_process_are_one_lock(tmp_path):
 
 
 def test_nothing_is_written_before_the_folder_is_locked(tmp_path, monkeypatch, digits_config):
-    """With the command's lock, and without it as in the frameworks' train.py, which adds a log."""
+    """First with the command's lock, then without it, as in the frameworks' train.py."""
     monkeypatch.setattr('vit_plugin.engine.work_dir.PATIENCE', 0.5)
     folder = Path(digits_config.work_dir)
     digits_config.launcher = 'none'
@@ -95,6 +95,7 @@ def test_nothing_is_written_before_the_folder_is_locked(tmp_path, monkeypatch, d
         runner = build_runner(digits_config)
         with rejects('A run is already training in'):
             runner.train()
+        # Compared are only the files from before, since this way adds a log.
         assert {path: path.read_bytes() for path in before} == before
 
 
@@ -124,8 +125,8 @@ def test_file_system_without_locks_is_tolerated(tmp_path, monkeypatch):
     assert not (tmp_path / OWNER).exists()
 
 
-def find_blind_rank(folder: Path, shared: bool) -> None:
-    """Assert what each rank is told about folders that it shares with the other, or does not."""
+def check_visibility(folder: Path, shared: bool) -> None:
+    """Assert that ``describe_blind_rank`` names the rank exactly if the folder is not shared."""
     work_dir.VISIBILITY_TIMEOUT = 60.0 if shared else 0.5
     folder_of_rank = folder if shared else folder / f'of_{get_rank()}'
     message = describe_blind_rank(folder_of_rank)
@@ -140,7 +141,7 @@ def find_blind_rank(folder: Path, shared: bool) -> None:
 
 @pytest.mark.parametrize('shared', [True, False])
 def test_ranks_find_out_whether_they_share_a_folder(tmp_path, shared):
-    on_ranks(2, tmp_path, find_blind_rank, tmp_path, shared)
+    on_ranks(2, tmp_path, check_visibility, tmp_path, shared)
 
 
 def train_without_shared_disk(folder: Path, options: dict, message: str | None) -> None:

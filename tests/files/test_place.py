@@ -1,4 +1,4 @@
-"""Configs that move with their folder."""
+"""Paths in configs are rewritten, so that a config can move with its folder."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_only_paths_in_the_folder_are_replaced(text, expected):
     assert make_paths_relative(text, '/runs/x', '/runs/x-2') == (expected or text)
 
 
-def test_folders_with_quotes_are_written_as_they_are():
+def test_folders_with_quotes_are_written_as_absolute_paths():
     assert (
         make_paths_relative("a = '/runs/x/a.txt'", '/runs/x', '/runs/"x"')
         == 'a = \'/runs/"x"/a.txt\''

@@ -68,6 +68,7 @@ def built(project, tmp_path_factory) -> Path:
 
 
 def files(folder: Path) -> dict[str, bytes]:
+    """The content of each file in a folder, by its relative path."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob('*')

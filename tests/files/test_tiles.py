@@ -1,4 +1,7 @@
-"""The tiles of large images, and which parts of cut objects count as objects."""
+"""The tiles of large images, and which parts of cut objects count as objects.
+
+"Learned" are the objects of a view that are not ignored.
+"""
 
 import numpy as np
 import pytest
@@ -34,7 +37,7 @@ def test_large_objects_are_learned_in_the_whole_image():
     assert learned.ignored.tolist() == [False, True]
 
 
-def test_as_many_tiles_without_objects_as_with_objects_are_chosen():
+def test_at_most_as_many_tiles_without_objects_as_with_objects_are_chosen():
     images = [((400, 400), [(5, 5, 25, 25)], [False]), ((400, 400), [], [])]
     views = choose_views(images, 100)
     with_objects = [view for view in views if len(view.boxes) > 0 and not view.ignored.all()]
@@ -43,9 +46,9 @@ def test_as_many_tiles_without_objects_as_with_objects_are_chosen():
 
 
 def test_boxes_are_clipped_to_their_tile_and_no_object_is_lost():
-    random = np.random.default_rng(0)
-    corners = random.uniform(0, 900, (200, 2))
-    boxes = np.concatenate((corners, corners + random.uniform(5, 100, (200, 2))), axis=1)
+    rng = np.random.default_rng(0)
+    corners = rng.uniform(0, 900, (200, 2))
+    boxes = np.concatenate((corners, corners + rng.uniform(5, 100, (200, 2))), axis=1)
     learned = set()
     for view in choose_views([((1000, 1000), boxes, [False] * 200)], 256):
         left, top, right, bottom = view.area

@@ -11,7 +11,7 @@ from vit_plugin.files.untrusted_text import (
     as_csv,
     as_html,
     csv_cell,
-    markdown,
+    escape_markdown,
     markdown_code,
     markdown_table,
 )
@@ -36,19 +36,20 @@ def rendered(text: str) -> str:
     ],
 )
 def test_markdown_shows_names_literally(name):
-    shown = rendered(f'Its classes: {markdown(name)}.')
+    shown = rendered(f'Its classes: {escape_markdown(name)}.')
     assert '<' not in shown.removeprefix('<p>').removesuffix('</p>\n')
+    # The renderer leaves the quotes that `as_html` escapes.
     assert shown == rendered('x').replace('x', f'Its classes: {as_html(name)}.').replace(
         '&#x27;', "'"
     )
-    table = rendered(f'| a | b |\n|---|---|\n| {markdown(name)} | 1 |\n')
+    table = rendered(f'| a | b |\n|---|---|\n| {escape_markdown(name)} | 1 |\n')
     assert table.count('<td>') == 2
     assert '<img' not in table
     assert '<a' not in table
 
 
 def test_addresses_do_not_become_links():
-    assert markdown('https://example.org www.example.org') == (
+    assert escape_markdown('https://example.org www.example.org') == (
         r'https\://example.org www\.example.org'
     )
 

@@ -56,7 +56,7 @@ def test_training_within_an_hour_has_no_proposal():
 @pytest.mark.parametrize(
     ('img_size', 'proposed'),
     [
-        # A quarter of the pixels.
+        # The run takes four hours, so that a quarter of the pixels takes one.
         ((480, 640), 'smaller images by --img-size 320 or fewer epochs by --epochs 10'),
         (64, 'fewer epochs by --epochs 10'),  # smaller images would be too small
     ],
@@ -124,9 +124,33 @@ def test_forecast_adds_steps_validations_saves_and_epochs(monkeypatch):
         hooks=[CheckpointHook(interval=4), CheckpointHook(interval=50, by_epoch=False)],
     )
     ends = 9 * duration.EPOCH_SECONDS + duration.END_SECONDS
-    expected = 90 * 0.5 + 3 * 4 * 0.25 + (2 + 1) * 2.0 + ends
+    saves = (2 + 1) + (1 + 1)  # of each hook: at its intervals, and at the end
+    expected = 90 * 0.5 + 3 * 4 * 0.25 + saves * 2.0 + ends
     assert duration.forecast(runner) == pytest.approx(expected)
     assert all(timed_model is not model for timed_model in models)
+
+
+@pytest.mark.parametrize('by_epoch', [True, False])
+@pytest.mark.parametrize(
+    'settings', [{}, dict(save_begin=3), dict(save_last=False), dict(interval=-1)]
+)
+def test_counted_saves_are_those_of_mmengine(monkeypatch, settings, by_epoch):
+    saved: list[int] = []
+    monkeypatch.setattr(CheckpointHook, '_save_checkpoint', lambda hook, runner: saved.append(1))
+    monkeypatch.setattr(CheckpointHook, '_save_checkpoint_with_step', lambda *args: None)
+    hook = CheckpointHook(**dict(interval=4, by_epoch=by_epoch) | settings)
+    for last in (1, 8, 9):
+        for done in range(last + 1):
+            saved.clear()
+            runner = SimpleNamespace(hooks=[hook], logger=logging.getLogger())
+            runner.max_epochs = runner.max_iters = last
+            runner.epoch = runner.iter = done
+            counted = duration.count_saves(runner)
+            for runner.epoch in range(done, last):
+                runner.iter = runner.epoch
+                hook.after_train_epoch(runner)
+                hook.after_train_iter(runner, 0)
+            assert counted == len(saved), (last, done)
 
 
 def test_repeated_steps_use_other_batches(monkeypatch):
@@ -147,13 +171,13 @@ def images_of(side: int) -> dict:
     return dict(inputs=torch.zeros(2, 3, side, side))
 
 
-def step(model: torch.nn.Module, batch: torch.Tensor) -> None:
+def run_backward(model: torch.nn.Module, batch: torch.Tensor) -> None:
     model(batch).relu().sum().backward()
 
 
 def test_memory_grows_with_the_batch(caplog, monkeypatch):
     model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.Linear(1024, 256))
-    needed = memory.TrainingMemory(model, step, torch.zeros(2, 512, 256), 2)
+    needed = memory.TrainingMemory(model, run_backward, torch.zeros(2, 512, 256), 2)
     parameters = 2 * 256 * 1024 + 1024 + 256
     assert needed.gradient_and_state_bytes == 3 * 4 * parameters
     # The two maps of an image, and at most twice as much for the backward pass.
@@ -165,7 +189,8 @@ def test_memory_grows_with_the_batch(caplog, monkeypatch):
     with caplog.at_level(logging.INFO, 'of memory'):
         needed.log(logger, 2)
     assert caplog.messages == ['The training takes about 1.0 GiB of memory.']
-    room = needed.gradient_and_state_bytes + 5.5 * memory.OVERHEAD['cpu'] * needed.per_image
+    # Memory for 5 images and a half.
+    room = needed.gradient_and_state_bytes + 5.5 * memory.OVERHEAD_FACTORS['cpu'] * needed.per_image
     monkeypatch.setattr(memory, 'free_memory', lambda device: room)
     needed.log(logger, 5)
     caplog.clear()
@@ -219,11 +244,11 @@ def test_frozen_layers_need_less_memory():
     layers = [torch.nn.Linear(256, 1024), torch.nn.Linear(1024, 256)]
     model = torch.nn.Sequential(*layers)
     batch = torch.zeros(2, 512, 256)
-    all_learn = memory.TrainingMemory(model, step, batch, 2)
+    all_trained = memory.TrainingMemory(model, run_backward, batch, 2)
     layers[0].requires_grad_(False)
-    last_learns = memory.TrainingMemory(model, step, batch, 2)
-    assert last_learns.gradient_and_state_bytes == 3 * 4 * (1024 * 256 + 256)
-    assert 0 < last_learns.per_image < all_learn.per_image
+    last_trained = memory.TrainingMemory(model, run_backward, batch, 2)
+    assert last_trained.gradient_and_state_bytes == 3 * 4 * (1024 * 256 + 256)
+    assert 0 < last_trained.per_image < all_trained.per_image
 
 
 def test_memory_is_read_on_linux():

@@ -7,7 +7,7 @@ from anyfolder.errors import InputError
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
 from anyfolder.wording import option
-from vit_plugin.from_folder.folder_reading import as_train_flag, reading_folder
+from vit_plugin.from_folder.folder_reading import as_train_flag, naming_train_flags
 
 
 @pytest.mark.parametrize(
@@ -24,18 +24,20 @@ from vit_plugin.from_folder.folder_reading import as_train_flag, reading_folder
 )  # fmt: skip
 def test_options_are_named_as_flags(name, value, words):
     assert as_train_flag(name, value) == words
-    with reading_folder():
+    with naming_train_flags():
         assert option(name, value) == words
     assert option(name, value) != words
 
 
-def test_errors_begin_with_a_flag():
-    with rejects("^--data: 'a' is wrong.$"), reading_folder():
+def test_errors_begin_with_the_flag_at_fault():
+    with rejects("^--data: 'a' is wrong.$"), naming_train_flags():
         raise InputError("'a' is wrong.")
-    with rejects("^--masks: 'a' is wrong.$"), reading_folder('--masks'):
+    with rejects("^--masks: 'a' is wrong.$"), naming_train_flags('--masks'):
         raise InputError("'a' is wrong.")
-    with rejects("^--work-dir: 'a' is wrong.$"), reading_folder('--masks'):
+    with rejects("^--work-dir: 'a' is wrong.$"), naming_train_flags('--masks'):
         raise InputError("'a' is wrong.", option='work_dir')
+    with rejects("^train --check: 'a' is wrong.$"), naming_train_flags():
+        raise InputError("'a' is wrong.", option='decode_all')
 
 
 def test_errors_of_the_library_itself_name_no_flag(tmp_path):

@@ -52,7 +52,7 @@ def model_of(cfg):
 
 
 def loss_of(cfg) -> float:
-    """The loss of a new model for two images of six bands."""
+    """The loss of a new model for two images, which must have six bands."""
     dataset, model = DATASETS.build(cfg.train_dataloader.dataset), model_of(cfg)
     data = model.data_preprocessor(pseudo_collate([dataset[0], dataset[4]]), True)
     assert data['inputs'].shape[1] == 6

@@ -112,29 +112,29 @@ def weights_of(kind: str, folder: Path) -> dict[str, str]:
     if kind == 'timm':
         return dict(weights=name)
     if kind == 'file':
-        torch.save(state, 'theirs.pth')
-        return dict(weights='theirs.pth', arch=name)
+        torch.save(state, 'original.pth')
+        return dict(weights='original.pth', arch=name)
     if kind == 'run':
         backbone = dict(type='vit_plugin.VisionTransformer', arch=name, img_size=160)
         text = f'model = dict(type="ImageClassifier", backbone={backbone})'
         model = MODELS.build(backbone)
         state = {f'backbone.{key}': value for key, value in model.state_dict().items()}
-        torch.save(dict(meta=dict(cfg=text), state_dict=state), 'theirs.pth')
-        return dict(weights='theirs.pth')
+        torch.save(dict(meta=dict(cfg=text), state_dict=state), 'original.pth')
+        return dict(weights='original.pth')
     if kind == 'detector':
-        return dict(weights=str(roboflow_file(folder / 'theirs.pth')))
+        return dict(weights=str(roboflow_file(folder / 'original.pth')))
     model = VisionTransformer(
         dict(TINY_SIZES, patch_size=8),
         img_size=32,
         numerics='timm',
         encoder=dict(layer_scale_init_value=0.1),
     )
-    (folder / 'theirs').mkdir()
+    (folder / 'original').mkdir()
     weights = FORMATS['hf_dinov2'].export(model.state_dict(), 2)[0]
-    save_file(weights, folder / 'theirs/model.safetensors')
+    save_file(weights, folder / 'original/model.safetensors')
     config = '{"model_type": "dinov2", "num_attention_heads": 2}'
-    (folder / 'theirs/config.json').write_text(config)
-    return dict(weights=str(folder / 'theirs'))
+    (folder / 'original/config.json').write_text(config)
+    return dict(weights=str(folder / 'original'))
 
 
 @pytest.mark.parametrize('method', CONTINUATIONS)
@@ -146,11 +146,11 @@ def weights_of(kind: str, folder: Path) -> dict[str, str]:
     ],
 )
 def test_continued_weights_are_written_in_the_original_layout(folder, method, kind, monkeypatch):
-    """Without a step no tensor differs from the original; only changed tensors do."""
+    """No tensor differs from the original without a training step; later only changed ones do."""
     import timm
 
-    theirs = timm.create_model('test_vit').state_dict()
-    monkeypatch.setattr('vit_plugin.weights.opening.download_timm', lambda name: dict(theirs))
+    original = timm.create_model('test_vit').state_dict()
+    monkeypatch.setattr('vit_plugin.weights.opening.download_timm', lambda name: dict(original))
     request = request_for(
         method=method, img_size=32, batch_size=2, work_dir='first', **weights_of(kind, folder)
     )
@@ -177,7 +177,7 @@ def test_continued_weights_are_written_in_the_original_layout(folder, method, ki
     comparison.draw(Path('first/features.png'))
 
 
-def test_tree_without_classes_is_not_probed(folder, capsys):
+def test_tree_without_classes_is_pretrained_but_not_probed(folder, capsys):
     deep = folder / 'photos' / 'a' / 'b'
     deep.mkdir(parents=True)
     for i, path in enumerate(sorted((folder / 'digits').rglob('*.png'))[:30]):

@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from published_models import QUERIES, eomt_folder, roboflow_file
 
-from vit_plugin.from_folder.recipe import config_text, recipe_of
+from vit_plugin.from_folder.recipe import config_text, plan_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.models.classes import keep_classifier
 from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
@@ -19,7 +19,7 @@ from vit_plugin.tasks.instance.instance_recipe import InstanceRecipe
 from vit_plugin.tasks.segmentation.segmentation_recipe import SegmentationRecipe
 from vit_plugin.weights.for_mmengine import read_complete
 
-TASKS = dict(instance=InstanceRecipe, segmentation=SegmentationRecipe)
+EOMT_RECIPES = dict(instance=InstanceRecipe, segmentation=SegmentationRecipe)
 pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 
 
@@ -43,22 +43,24 @@ def make_recipe(tmp_path):
 
 def test_new_classes_change_only_the_head(make_recipe):
     detection = make_recipe()
-    recipe = recipe_of(detection)
-    assert recipe.sections['load_from'] == detection.request.weights
-    head = recipe.sections['model']['bbox_head']
+    planned = plan_config(detection)
+    assert planned.sections['load_from'] == detection.request.weights
+    head = planned.sections['model']['bbox_head']
     assert head['num_classes'] == 2
     assert 'unused_rows' not in head
     assert head['num_queries'] == QUERIES
-    assert 'with 2 new classes: the layers of its classes start untrained' in recipe.text
-    assert dict(type='Resize', scale=(64, 64), keep_ratio=False) in recipe.sections['test_pipeline']
-    assert 'retinanet' not in config_text(recipe, detection.request)
+    assert 'with 2 new classes: the layers of its classes start untrained' in planned.text
+    assert (
+        dict(type='Resize', scale=(64, 64), keep_ratio=False) in planned.sections['test_pipeline']
+    )
+    assert 'retinanet' not in config_text(planned, detection.request)
 
 
 def test_the_same_classes_are_kept(make_recipe):
     names = ['square', 'bar']  # as in the data
-    recipe = recipe_of(make_recipe(rows=3, args=dict(class_names=names, resolution=64)))
-    assert recipe.sections['model']['bbox_head']['unused_rows'] == [2]
-    assert 'with its classes, and all of it is kept' in recipe.text
+    planned = plan_config(make_recipe(rows=3, args=dict(class_names=names, resolution=64)))
+    assert planned.sections['model']['bbox_head']['unused_rows'] == [2]
+    assert 'with its classes, and all of it is kept' in planned.text
 
 
 def test_img_size_flag_changes_the_size(make_recipe):
@@ -71,7 +73,7 @@ def test_only_the_class_layers_start_untrained(make_recipe):
     detection = make_recipe()
     path = detection.request.weights
     init_default_scope('mmdet')
-    model = MODELS.build(Config(dict(model=recipe_of(detection).sections['model'])).model)
+    model = MODELS.build(Config(dict(model=plan_config(detection).sections['model'])).model)
     state = read_complete(path)['state_dict']
     kept = keep_classifier(model, state)
     assert {name.split('.')[1] for name in kept} == {'fc_cls', 'proposal_cls'}
@@ -91,7 +93,7 @@ def test_weights_of_an_unknown_model_raise(tmp_path):
 
 
 def test_file_with_masks_trains_instance_segmentation(make_recipe):
-    model = recipe_of(make_recipe(masks=True)).sections['model']
+    model = plan_config(make_recipe(masks=True)).sections['model']
     assert model['bbox_head']['type'] == 'vit_plugin.RFDETRSegHead'
     assert model['bbox_head']['num_classes'] == 2
     assert model['data_preprocessor']['pad_mask'] is True
@@ -110,7 +112,7 @@ def test_weights_of_another_task_raise(tmp_path, masks, right_task, wrong_task, 
         recipe_class(Request(str(tmp_path), task=wrong_task, weights=path))
 
 
-@pytest.mark.parametrize(('task_name', 'recipe_class'), TASKS.items())
+@pytest.mark.parametrize(('task_name', 'recipe_class'), EOMT_RECIPES.items())
 def test_queries_of_eomt_are_kept_without_their_classes(tmp_path, task_name, recipe_class):
     """EoMT's class layers are in its backbone."""
     semantic = task_name == 'segmentation'
@@ -121,10 +123,10 @@ def test_queries_of_eomt_are_kept_without_their_classes(tmp_path, task_name, rec
         write_coco(tmp_path / 'data', 6, polygons=True)
     request = Request(str(tmp_path / 'data'), task=task_name, weights=str(folder))
     task_recipe = recipe_class(request)
-    recipe = recipe_of(task_recipe)
-    assert 'the layers of its classes start untrained' in recipe.text
+    planned = plan_config(task_recipe)
+    assert 'the layers of its classes start untrained' in planned.text
     init_default_scope('mmseg' if semantic else 'mmdet')
-    model = MODELS.build(Config(dict(model=recipe.sections['model'])).model)
+    model = MODELS.build(Config(dict(model=planned.sections['model'])).model)
     state = read_complete(request.weights)['state_dict']
     kept = keep_classifier(model, state)
     assert kept == [f'backbone.queries.class_head.{part}' for part in ('weight', 'bias')]
@@ -137,4 +139,4 @@ def test_img_size_of_a_complete_segmentor_raises(tmp_path):
     write_masks(tmp_path / 'data')
     request = Request(str(tmp_path / 'data'), task='segmentation', weights=str(folder), img_size=96)
     with rejects('--img-size: a complete model keeps the size'):
-        recipe_of(SegmentationRecipe(request))
+        plan_config(SegmentationRecipe(request))

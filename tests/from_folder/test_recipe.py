@@ -6,7 +6,7 @@ import pytest
 from image_folders import write_digits
 from mmengine.config import Config
 
-from vit_plugin.from_folder.recipe import Recipe, Reference, config_text
+from vit_plugin.from_folder.recipe import PlannedConfig, Reference, config_text
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 
@@ -26,7 +26,7 @@ def test_written_settings_are_read_back():
         classes=['a', "b's", 'c"d'], steps=steps, loader=loader, other=Reference('loader')
     )
     text = config_text(
-        Recipe('A title.', 'What it does. ' * 20, sections, [], {}),
+        PlannedConfig('A title.', 'What it does. ' * 20, sections, [], {}),
         Request('my data', arch='B/16', epochs=3),
     )
     cfg = Config.fromstring(text, '.py').to_dict()

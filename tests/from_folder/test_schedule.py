@@ -7,7 +7,7 @@ from mmengine.registry import PARAM_SCHEDULERS
 from vit_plugin.engine.optim.schedules import scale_schedules
 from vit_plugin.from_folder.schedule import SLOWER_BACKBONE, Schedule, training_sections
 
-SCHEDULE = Schedule(2000, (10, 50), (8, 64), 1e-3, 16, 20)
+SCHEDULE = Schedule(steps=2000, epochs=(10, 50), batch=(8, 64), rate=1e-3, rate_batch=16, length=20)
 
 
 @pytest.mark.parametrize(
@@ -15,8 +15,8 @@ SCHEDULE = Schedule(2000, (10, 50), (8, 64), 1e-3, 16, 20)
 )
 def test_batch_size_gives_twenty_steps_within_bounds(count, expected):
     assert SCHEDULE.batch_size_for(count) == expected
-    larger = SCHEDULE._replace(batch=(16, 64))
-    assert larger.batch_size_for(count) == max(expected, min(count, 16))
+    at_least_16 = SCHEDULE._replace(batch=(16, 64))
+    assert at_least_16.batch_size_for(count) == max(expected, min(count, 16))
 
 
 @pytest.mark.parametrize(('count', 'expected'), [(80, 50), (3200, 20), (10**6, 10)])
@@ -31,11 +31,11 @@ def test_rate_follows_the_square_root_of_the_batch():
 
 @pytest.mark.parametrize('epochs', [1, 2, 50])
 def test_runs_of_any_length_reach_their_rate(epochs):
-    recipe = training_sections(SCHEDULE, epochs, 16, 'accuracy/top1', None)
+    sections = training_sections(SCHEDULE, epochs, 16, 'accuracy/top1', None)
     steps = 20 * epochs
-    optimizer = torch.optim.SGD([torch.zeros(1)], lr=recipe['optim_wrapper']['optimizer']['lr'])
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=sections['optim_wrapper']['optimizer']['lr'])
     configs = scale_schedules(
-        recipe['param_scheduler'], epochs, recipe['schedule_length'], True, 20
+        sections['param_scheduler'], epochs, sections['schedule_length'], True, 20
     )
     schedules = [
         PARAM_SCHEDULERS.build(dict(config, end=config.get('end', steps), optimizer=optimizer))
@@ -53,10 +53,10 @@ def test_runs_of_any_length_reach_their_rate(epochs):
 
 @pytest.mark.parametrize(('epochs', 'interval'), [(1, 1), (50, 1), (51, 2), (300, 6)])
 def test_runs_have_at_most_fifty_validations(epochs, interval):
-    recipe = training_sections(SCHEDULE, epochs, 16, 'accuracy/top1', None)
+    sections = training_sections(SCHEDULE, epochs, 16, 'accuracy/top1', None)
     assert (
-        recipe['train_cfg']['val_interval']
-        == recipe['default_hooks']['checkpoint']['interval']
+        sections['train_cfg']['val_interval']
+        == sections['default_hooks']['checkpoint']['interval']
         == interval
     )
 
@@ -66,5 +66,5 @@ def test_runs_have_at_most_fifty_validations(epochs, interval):
 )
 def test_pretrained_parts_may_have_lower_rates(rate_factors, keys):
     schedule = SCHEDULE._replace(rate_factors=rate_factors)
-    recipe = training_sections(schedule, 2, 16, 'accuracy/top1', None)
-    assert recipe['optim_wrapper']['paramwise_cfg'].get('custom_keys') == keys
+    sections = training_sections(schedule, 2, 16, 'accuracy/top1', None)
+    assert sections['optim_wrapper']['paramwise_cfg'].get('custom_keys') == keys

@@ -38,12 +38,12 @@ def test_detector_weights_load_without_compiled_ops(tmp_path):
     assert done.stdout.splitlines()[-1] == 'Ti/16'
 
 
-@pytest.mark.parametrize(('arch', 'kind'), [('test_resnet+Ti/16', 'stem'), ('Ti/16', 'fine_tuned')])
-def test_trained_stem_with_new_blocks_has_its_own_kind_of_start(arch, kind, tmp_path):
+@pytest.mark.parametrize(('arch', 'key'), [('test_resnet+Ti/16', 'stem'), ('Ti/16', 'fine_tuned')])
+def test_trained_stem_with_new_blocks_has_its_own_schedule(arch, key, tmp_path):
     path = tmp_path / 'cnn.pth'
     torch.save(timm.create_model('test_resnet').state_dict(), path)
     start = StartingPoint(arch, str(path), (0, SMALL_SIDE))
-    assert start.kind == kind
-    names = {name for name, _ in start.meta_backbone(64).named_parameters()}
+    assert start.schedule_key == key
+    names = {name for name, _ in start.build_meta_backbone(64).named_parameters()}
     (prefix,) = (name.removeprefix('backbone.') for name in SLOWER_STEM)
-    assert any(name.startswith(prefix) for name in names) == (kind == 'stem')
+    assert any(name.startswith(prefix) for name in names) == (key == 'stem')

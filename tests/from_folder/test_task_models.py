@@ -30,6 +30,7 @@ from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 from vit_plugin.models import VisionTransformer
 from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
+from vit_plugin.tasks.segmentation.map_models import UPERNET
 from vit_plugin.tasks.segmentation.segmentation_recipe import SegmentationRecipe
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
@@ -184,6 +185,13 @@ def test_pyramid_follows_from_the_backbone():
 
     backbone, neck, strides = facts(build=build).pyramid(96, 3)
     assert (backbone['out_type'], neck['type'], strides) == ('pyramid', 'FPN', [8, 16, 32])
+
+
+def test_upernet_takes_a_backbone_of_one_block():
+    arguments = dict(arch=dict(TINY, num_layers=1, patch_size=16), img_size=(96, 128))
+    model = UPERNET.build(model_facts(arguments, size=(96, 128)))
+    assert model['neck']['scales'] == [4, 2, 1, 0.5]
+    assert model['decode_head']['in_index'] == [0, 1, 2, 3]
 
 
 def test_large_images_get_windowed_attention():

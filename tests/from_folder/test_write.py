@@ -415,7 +415,7 @@ def test_model_is_read_from_a_checkpoint(folder):
 )
 def test_stem_of_the_small_hybrid_follows_from_the_images(size, task, channels, blocks):
     start = recipe_class(task)(Request('any', task)).start
-    backbone = start.meta_backbone(size, img_size=size)
+    backbone = start.build_meta_backbone(size, img_size=size)
     assert backbone.num_layers == blocks
     assert tuple(backbone.patch_embed.feature_channels) == channels
 
@@ -434,7 +434,7 @@ def test_small_hybrid_is_the_default_detector_backbone(folder):
 @pytest.mark.parametrize(
     ('arch', 'optimizer', 'rate'), [('', 'vit_plugin.Muon', 1.4e-3), (ARCH, 'AdamW', 3.5e-4)]
 )
-def test_small_hybrids_are_trained_with_muon(folder, arch, optimizer, rate):
+def test_only_small_hybrids_are_trained_with_muon(folder, arch, optimizer, rate):
     name = write_voc(folder / 'boxes').name
     cfg = read_config(write_config(Request(name, task='detection', arch=arch, batch_size=2)))
     assert cfg.optim_wrapper.optimizer.type == optimizer

@@ -51,9 +51,9 @@ def test_both_files_give_the_same_boxes():
     trained, file = vit_plugin.load(DEMO_CHECKPOINT), ExportedModel(DEMO_ONNX)
     for path in DEMO_IMAGES.iterdir():
         image = cv2.imread(str(path))
-        ours, theirs = trained(image), file(image)
-        confident = ours.scores > 0.5
+        expected, found = trained(image), file(image)
+        confident = expected.scores > 0.5
         assert confident.any()
-        for box, label in zip(ours.boxes[confident], ours.labels[confident], strict=True):
-            distances = np.abs(theirs.boxes[theirs.labels == label] - box).max(1)
+        for box, label in zip(expected.boxes[confident], expected.labels[confident], strict=True):
+            distances = np.abs(found.boxes[found.labels == label] - box).max(1)
             assert distances.min() < 2  # pixels

@@ -1,3 +1,5 @@
+"""Pictures of predictions: boxes, masks, labels, legends and maps over the image."""
+
 import numpy as np
 import pytest
 
@@ -84,5 +86,5 @@ def test_labels_of_equal_boxes_do_not_cover_each_other():
     boxes = np.array([[100.0, 200.0, 300.0, 300.0]] * 3)
     prediction = BoxPrediction(None, np.arange(3), ['a'] * 3, np.array([0.9, 0.8, 0.7]), boxes)
     picture = draw_prediction(np.full((400, 400, 3), 128, np.uint8), prediction, 0.3)
-    for label in range(3):
+    for label in range(3):  # each label has a background of its class's color
         assert (picture == color_of(label)[::-1]).all(axis=-1).sum() > 300

@@ -1,4 +1,4 @@
-"""Features of images: batches in order, and files."""
+"""Features of images come in batches in the order of the images, and are written to a file."""
 
 from collections.abc import Callable
 
@@ -20,17 +20,17 @@ from vit_plugin.inference.trained_model import TrainedModel, compute_vectors
 
 @pytest.fixture
 def files(tmp_path) -> list[str]:
-    generator = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for i in range(5):
         cv2.imwrite(
-            str(tmp_path / f'{i}.png'), generator.integers(0, 256, (20 + i, 40, 3), dtype=np.uint8)
+            str(tmp_path / f'{i}.png'), rng.integers(0, 256, (20 + i, 40, 3), dtype=np.uint8)
         )
     return [str(tmp_path / f'{i}.png') for i in range(5)]
 
 
 @pytest.fixture
 def make_model(tmp_path, tiny) -> Callable[..., TrainedModel]:
-    """Makes a model from weights and an arch."""
+    """A function that makes a model of features, from weights without a config."""
 
     def make(**options) -> TrainedModel:
         options = {**tiny, **options}

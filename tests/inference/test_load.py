@@ -1,4 +1,4 @@
-"""Checkpoints of each family are loaded with their own config."""
+"""A checkpoint of each family of models is loaded with the config in it, and predicts."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ pytest.importorskip('mmseg')
 from benchmarks import exported_families
 from vit_plugin.inference.load import load
 
-STRETCH = exported_families.Test([dict(type='Resize', scale=(64, 64), keep_ratio=False)])
+STRETCH = exported_families.TestSettings([dict(type='Resize', scale=(64, 64), keep_ratio=False)])
 
 
 @pytest.mark.filterwarnings('ignore')  # of the frameworks' heads

@@ -19,7 +19,7 @@ from benchmarks import exported_families
 
 SCRIPT = Path('tests/support/one_process.py')
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
-STRETCH = exported_families.Test([dict(type='Resize', scale=(64, 64), keep_ratio=False)])
+STRETCH = exported_families.TestSettings([dict(type='Resize', scale=(64, 64), keep_ratio=False)])
 FAMILIES = dict(classifier='several labels', detector='Faster R-CNN', segmentor='UPerNet')
 DEPTH = exported_families.segmentor(
     exported_families.VIT,

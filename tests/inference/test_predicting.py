@@ -42,7 +42,7 @@ def files(tmp_path) -> list[str]:
 
 @pytest.fixture
 def make_model(tiny) -> Callable[[str], TrainedModel]:
-    """Makes a model of a framework with random weights."""
+    """A function that makes a model with random weights, for the default scope of a framework."""
 
     def make(scope: str) -> TrainedModel:
         backbone = dict(type='vit_plugin.VisionTransformer', **tiny, with_cls_token=False)

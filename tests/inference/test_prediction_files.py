@@ -33,8 +33,8 @@ def boxes(*names: str) -> Prediction:
     )
 
 
-def frames() -> list[tuple[Frame, Prediction]]:
-    """Frames of two images and a video, with their predictions."""
+def predicted_frames() -> list[tuple[Frame, Prediction]]:
+    """Frames of two images and a video, with their predictions, some of which are empty."""
     return [
         (Frame(STILL, None, IMAGE), boxes('cat', 'dog')),
         (Frame(CLIP, 0, IMAGE), boxes()),
@@ -67,7 +67,7 @@ def test_a_table_is_complete_after_each_image(tmp_path, suffix):
     path = tmp_path / f'new/found{suffix}'
     expected: dict[str, list[tuple[int | None, str]]] = {}
     with create_output(path, [STILL, CLIP, OTHER], 0.3) as table:
-        for frame, prediction in frames():
+        for frame, prediction in predicted_frames():
             table.add(frame, prediction)
             rows = expected.setdefault(frame.source.name, [])
             rows += [(frame.number, name) for name in prediction.names]

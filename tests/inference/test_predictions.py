@@ -1,3 +1,5 @@
+"""Names of classes, and boxes of MMDetection as a prediction."""
+
 import pytest
 import torch
 from mmengine.structures import InstanceData

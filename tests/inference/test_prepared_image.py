@@ -1,3 +1,5 @@
+"""Pixels to draw are recovered from the input of the network."""
+
 import torch
 
 from vit_plugin.inference.prepared_image import rgb_pixels

@@ -1,6 +1,6 @@
 """Load published detectors from each kind of address, convert and export them."""
 
-import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet, which needs its mmcv ops
 
 import numpy as np
 import pytest
@@ -46,11 +46,11 @@ def test_a_detector_is_loaded_by_its_name(tmp_path, monkeypatch):
 
 
 def test_a_converted_detector_predicts_the_same(tmp_path):
-    published, ours = roboflow_file(tmp_path / 'rf-detr.pth'), tmp_path / 'ours.pth'
-    args = entry.build_parser(convert).parse_args([str(published), '--out', str(ours)])
+    published, converted = roboflow_file(tmp_path / 'rf-detr.pth'), tmp_path / 'converted.pth'
+    args = entry.build_parser(convert).parse_args([str(published), '--out', str(converted)])
     convert.main(args)
-    assert any(name.startswith('backbone.blocks.') for name in torch.load(ours)['state_dict'])
-    before, after = (load(path, device='cpu')(IMAGE) for path in (published, ours))
+    assert any(name.startswith('backbone.blocks.') for name in torch.load(converted)['state_dict'])
+    before, after = (load(path, device='cpu')(IMAGE) for path in (published, converted))
     assert np.array_equal(before.boxes, after.boxes)
 
 

@@ -19,14 +19,18 @@ CORNERS = [(20, 30), (95, 40), (118, 118), (300, 150), (190, 10)]
 
 
 def scene() -> np.ndarray:
+    """A black image with white objects at CORNERS."""
     image = np.zeros((200, 320, 3), np.uint8)
     for x, y in CORNERS:
         image[y : y + 16, x : x + 16] = 255
     return image
 
 
-def bright(images: Sequence[np.ndarray]) -> list[Prediction]:
-    """A detector of bright rectangles that finds nothing in images of more than 128 pixels."""
+def detect_bright(images: Sequence[np.ndarray]) -> list[Prediction]:
+    """A detector of bright rectangles that finds nothing in images of more than 128 pixels.
+
+    The score of an object is the part of its 16 x 16 pixels that the image shows.
+    """
     predictions = []
     for image in images:
         _, _, stats, _ = cv2.connectedComponentsWithStats((image[..., 0] > 128).astype(np.uint8))
@@ -44,7 +48,7 @@ def bright(images: Sequence[np.ndarray]) -> list[Prediction]:
 
 @pytest.mark.parametrize('batch_size', [1, 4])
 def test_each_object_is_found_once_at_its_position(batch_size):
-    (prediction,) = SlicedDetector(bright, 128, ['box'], batch_size=batch_size)([scene()])
+    (prediction,) = SlicedDetector(detect_bright, 128, ['box'], batch_size=batch_size)([scene()])
     assert sorted(prediction.boxes[:, :2].astype(int).tolist()) == sorted(map(list, CORNERS))
     assert prediction.names == ['box'] * 5
     assert prediction.masks.shape == (5, 200, 320)
@@ -78,14 +82,14 @@ def test_an_image_of_one_slice_is_predicted_once():
 
     def detector(images):
         predicted.extend(images)
-        return bright(images)
+        return detect_bright(images)
 
     SlicedDetector(detector, 128, ['box'])([scene()[:100, :128]])
     assert len(predicted) == 1
 
 
 def test_empty_images_have_no_predictions():
-    (prediction,) = SlicedDetector(bright, 128, ['box'])([np.zeros_like(scene())])
+    (prediction,) = SlicedDetector(detect_bright, 128, ['box'])([np.zeros_like(scene())])
     assert prediction.text() == 'nothing'
 
 

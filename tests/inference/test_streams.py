@@ -16,6 +16,8 @@ from vit_plugin.inference.inputs import find_inputs
 
 
 class Quiet(SimpleHTTPRequestHandler):
+    """A handler that does not log requests to stderr."""
+
     def log_message(self, *args: object) -> None:
         pass
 

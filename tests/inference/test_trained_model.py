@@ -1,4 +1,4 @@
-"""Checkpoints give models with classes and preprocessing; foreign weights compute as their code."""
+"""Loaded models have classes and preprocessing, and compute the same as timm from its weights."""
 
 import copy
 import multiprocessing
@@ -138,7 +138,7 @@ def test_load_runs_no_code(tmp_path, monkeypatch):
         lambda *args, **kwargs: CheckpointLoader.load_checkpoint('x.pth'),
     )
     monkeypatch.chdir(tmp_path)
-    with rejects('could run code'):  # also where MMEngine reads, as for an init_cfg
+    with rejects('could run code'):  # also if MMEngine itself reads a file, as for an init_cfg
         load('x.pth', device='cpu')
 
 
@@ -183,7 +183,7 @@ def test_unsupported_models_of_transformers_raise(tmp_path):
         load(tmp_path, device='cpu')
 
 
-def test_checkpoints_may_import_what_our_recipes_import(tmp_path, monkeypatch):
+def test_checkpoints_may_import_what_the_recipes_import(tmp_path, monkeypatch):
     """Detectors with queries need both modules, which prediction does not import by itself."""
     imported = []
     monkeypatch.setattr('vit_plugin.inference.saved_model.import_module', imported.append)
@@ -198,8 +198,8 @@ def test_checkpoints_may_import_what_our_recipes_import(tmp_path, monkeypatch):
 
 def test_names_of_timm_set_arch_and_normalization(tmp_path):
     name = 'test_vit.r160_in1k'
-    theirs = timm.create_model(name, pretrained=False).eval()
-    torch.save(theirs.state_dict(), tmp_path / 'weights.pth')
+    timm_model = timm.create_model(name, pretrained=False).eval()
+    torch.save(timm_model.state_dict(), tmp_path / 'weights.pth')
     model = load(tmp_path / 'weights.pth', arch=f'timm://{name}', device='cpu', classify=False)
     prepared = model.prepare(np.full((40, 61, 3), (255, 0, 128), dtype=np.uint8), 80)  # BGR
     assert prepared.inputs.shape == (1, 3, 80, 128)  # 122 pixels are 7.6 patches of 16
@@ -207,8 +207,8 @@ def test_names_of_timm_set_arch_and_normalization(tmp_path):
     assert prepared.image.shape == (80, 128, 3)
     assert prepared.image[5, 5].tolist() == [128, 0, 255]  # RGB
     expected = (
-        torch.tensor([128.0, 0.0, 255.0]) / 255 - torch.tensor(theirs.pretrained_cfg['mean'])
-    ) / torch.tensor(theirs.pretrained_cfg['std'])
+        torch.tensor([128.0, 0.0, 255.0]) / 255 - torch.tensor(timm_model.pretrained_cfg['mean'])
+    ) / torch.tensor(timm_model.pretrained_cfg['std'])
     torch.testing.assert_close(prepared.inputs[0, :, 7, 9], expected)
 
 
@@ -229,19 +229,21 @@ def test_models_of_one_channel_get_gray_images(tmp_path, photo):
     [
         'test_vit.r160_in1k',
         'deit_tiny_distilled_patch16_224.fb_in1k',
-        # This model has a norm after the average pooling.
+        # A model with a norm after the average pooling.
         pytest.param('eva02_tiny_patch14_336.mim_in22k_ft_in1k', marks=pytest.mark.nightly),
     ],
 )
 def test_scores_and_classes_equal_timms(tmp_path, photo, name, monkeypatch):
-    theirs = timm.create_model(name, pretrained=False).eval()
-    for head in (theirs.head, getattr(theirs, 'head_dist', theirs.head)):
+    timm_model = timm.create_model(name, pretrained=False).eval()
+    for head in (timm_model.head, getattr(timm_model, 'head_dist', timm_model.head)):
         torch.nn.init.normal_(head.weight)
-    monkeypatch.setattr('vit_plugin.weights.opening.download_timm', lambda _: theirs.state_dict())
+    monkeypatch.setattr(
+        'vit_plugin.weights.opening.download_timm', lambda _: timm_model.state_dict()
+    )
     model = load(f'timm://{name}', device='cpu')
-    pixels = timm.data.create_transform(**timm.data.resolve_model_data_config(theirs))
+    pixels = timm.data.create_transform(**timm.data.resolve_model_data_config(timm_model))
     with torch.no_grad():
-        expected = theirs(pixels(Image.open(photo).convert('RGB'))[None]).softmax(dim=1)[0]
+        expected = timm_model(pixels(Image.open(photo).convert('RGB'))[None]).softmax(dim=1)[0]
     scores = model.predict([photo], ['a.png'])[0].sample.pred_score
     torch.testing.assert_close(scores, expected, atol=1e-3, rtol=1e-3)
     assert model.classes[281] == 'tabby, tabby cat'
@@ -270,18 +272,18 @@ def save(model: torch.nn.Module, path: Path) -> Path:
 
 
 def test_pre_logits_are_part_of_the_classifier(tmp_path, photo):
-    theirs = random_classifier(1000, hidden_dim=24)
-    ours = load(
-        save(theirs, tmp_path / 'theirs.safetensors'),
+    saved = random_classifier(1000, hidden_dim=24)
+    loaded = load(
+        save(saved, tmp_path / 'w.safetensors'),
         arch='Ti/16',
         device='cpu',
         cfg_options=dict(img_size=32),
     )
-    prepared = ours.prepare(photo)
+    prepared = loaded.prepare(photo)
     assert prepared.inputs.shape == (1, 3, 32, 48)
     with torch.no_grad():
         torch.testing.assert_close(
-            ours.model(prepared.inputs, mode='tensor'), theirs(prepared.inputs, mode='tensor')
+            loaded.model(prepared.inputs, mode='tensor'), saved(prepared.inputs, mode='tensor')
         )
 
 

@@ -1,3 +1,5 @@
+"""Probes separate classes that are separable, and only those, on features in eval mode."""
+
 import numpy as np
 import pytest
 import torch
@@ -17,9 +19,9 @@ from vit_plugin.measure.probing import (
 
 def samples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Features of three classes, along three axes with noise, and their labels."""
-    generator = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     labels = np.arange(count) % 3
-    return np.eye(3, 8)[labels] + generator.normal(size=(count, 8), scale=0.1), labels
+    return np.eye(3, 8)[labels] + rng.normal(size=(count, 8), scale=0.1), labels
 
 
 @pytest.mark.parametrize('name', PROBES)
@@ -55,7 +57,7 @@ def test_draws_have_the_same_number_of_each_class():
         draw_shots(labels, 4, 0)
 
 
-class Model(nn.Module):
+class PixelModel(nn.Module):
     """Returns the mean of the pixels as features, or all pixels as tokens."""
 
     def __init__(self, tokens: bool = False) -> None:
@@ -82,15 +84,15 @@ def test_features_are_computed_in_eval_mode():
         )
         for _ in range(2)
     ]
-    features, labels = compute_features(Model().train(), batches)
+    features, labels = compute_features(PixelModel().train(), batches)
     expected = torch.cat([batch['inputs'] for batch in batches]).mean((2, 3))
     np.testing.assert_allclose(features, expected.numpy(), rtol=1e-6)
     np.testing.assert_array_equal(labels, [1, 0, 1, 0])
     with rejects('pool them with the neck'):
-        compute_features(Model(tokens=True), batches)
+        compute_features(PixelModel(tokens=True), batches)
     batches[0]['data_samples'][0] = DataSample().set_gt_label([0, 1])
     with rejects('not have one label'):
-        compute_features(Model(), batches)
+        compute_features(PixelModel(), batches)
 
 
 def test_training_images_get_the_validation_pipeline():

@@ -10,6 +10,8 @@ from vit_plugin.models.classes import check_classes, check_head
 
 
 class Head(torch.nn.Module):
+    """A head that only states its number of classes."""
+
     def __init__(self, num_classes: int) -> None:
         super().__init__()
         self.num_classes = num_classes

@@ -1,3 +1,5 @@
+"""Preprocessors that augment a whole batch, against MMPretrain's transforms."""
+
 import numpy as np
 import pytest
 import torch
@@ -6,7 +8,7 @@ from mmpretrain.datasets.transforms import RandomFlip
 from mmpretrain.structures import DataSample
 from rejection import rejects
 
-NORMS = dict(mean=[1.0, 2.0, 3.0], std=[2.0, 2.0, 2.0], to_rgb=True, num_classes=3)
+NORMALIZATION = dict(mean=[1.0, 2.0, 3.0], std=[2.0, 2.0, 2.0], to_rgb=True)
 
 
 def batch(count: int = 12) -> dict:
@@ -23,17 +25,21 @@ def batch(count: int = 12) -> dict:
 
 
 def build(**kwargs):
-    return MODELS.build(dict(NORMS, type='vit_plugin.AugmentingPreprocessor', **kwargs))
+    """An ``AugmentingPreprocessor``. Mixup needs the number of classes."""
+    return MODELS.build(
+        dict(NORMALIZATION, type='vit_plugin.AugmentingPreprocessor', num_classes=3, **kwargs)
+    )
 
 
 def test_training_batches_are_augmented_then_normalized():
     preprocessor = build(augments=[dict(type='RandomFlip', prob=0.5, direction='horizontal')])
     np.random.seed(0)
     result = preprocessor(batch(), training=True)['inputs']
+    # The batch version draws the same random numbers in the same order, one for each image.
     np.random.seed(0)
     flip = RandomFlip(prob=0.5, direction='horizontal')
     flipped = [
-        flip(dict(img=image.permute(1, 2, 0).numpy()))['img'][..., ::-1]
+        flip(dict(img=image.permute(1, 2, 0).numpy()))['img'][..., ::-1]  # to RGB
         for image in batch()['inputs']
     ]
     pixels = torch.from_numpy(np.stack(flipped)).permute(0, 3, 1, 2)
@@ -59,9 +65,7 @@ def test_augments_that_do_not_take_batches_raise():
 
 VIEWS = dict(
     type='vit_plugin.MultiViewPreprocessor',
-    mean=NORMS['mean'],
-    std=NORMS['std'],
-    to_rgb=True,
+    **NORMALIZATION,
     views=[
         dict(number=2, augments=[dict(type='RandomResizedCrop', scale=4)]),
         dict(augments=[dict(type='RandomResizedCrop', scale=2), dict(type='RandomFlip', prob=0.5)]),

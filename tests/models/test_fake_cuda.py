@@ -1,4 +1,8 @@
-"""Models on fake CUDA tensors, which raise if a constant stays on the CPU or a value is read."""
+"""Models on fake CUDA tensors, which raise if a constant stays on the CPU or a value is read.
+
+Fake tensors have a shape, a dtype and a device, but no values. They show without a GPU that a
+forward runs on one, and that it forces no sync.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +16,7 @@ from wrong_values import RIGHT
 
 from vit_plugin.registry import MODELS
 
+# RIGHT has valid arguments for every registered class.
 BACKBONES = [
     name
     for name in RIGHT
@@ -22,11 +27,14 @@ STEMS = [name for name in RIGHT if name.endswith('Embed')]
 
 
 def on_fake_cuda(model: nn.Module) -> tuple[nn.Module, FakeTensorMode]:
-    """Make a module's tensors fake tensors on a GPU; also return their mode, which rejects real
-    tensors.
+    """Make a module's tensors fake tensors on a GPU.
+
+    Returns:
+        The module, and the mode of its tensors, which rejects real tensors.
     """
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     overwrites = torch.__future__.get_overwrite_module_params_on_conversion()
+    # Fake parameters cannot be written into real ones.
     torch.__future__.set_overwrite_module_params_on_conversion(True)
     try:
         with fake:
@@ -74,15 +82,14 @@ def test_forward_under_autocast(name, autocast):
 def check_forward(name: str, mode: str) -> None:
     model, fake = on_fake_cuda(build(name).train(mode == 'train'))
     with fake:
-        side = getattr(model, 'img_size', 64)
-        height, width = (side, side) if isinstance(side, int) else side
+        size = getattr(model, 'img_size', 64)
+        height, width = (size, size) if isinstance(size, int) else size
         out = model(torch.empty(2, 3, height, width, device='cuda'))
-    assert_on_cuda(out[0] if name in STEMS else out)
+    assert_on_cuda(out[0] if name in STEMS else out)  # a stem also returns its grid and maps
 
 
 TOKENS, MAP = (2, 17, 32), (2, 32, 8, 8)
-
-
+# Necks and heads -> the shape of their input.
 SHAPES = {
     'SimpleFPN': MAP,
     'C2fProjector': MAP,
@@ -127,6 +134,7 @@ def test_a_constant_on_the_cpu_raises():
 def test_forward_on_the_meta_device(name):
     with torch.device('meta'):
         model = build(name).eval()
-        side = getattr(model, 'img_size', 64)
-        out = model(torch.empty(2, 3, *((side, side) if isinstance(side, int) else side)))
+        size = getattr(model, 'img_size', 64)
+        height, width = (size, size) if isinstance(size, int) else size
+        out = model(torch.empty(2, 3, height, width))
     assert {leaf.device.type for leaf in tree_leaves(out)} == {'meta'}

@@ -10,7 +10,7 @@ from torch import Tensor
 from vit_plugin.models import TimmEmbed, VisionTransformer, load_weights
 from vit_plugin.models.timm_weights import IN_ORDER, fit_timm
 
-BLOCKS = dict(TINY_SIZES, num_layers=1)
+BLOCKS = dict(TINY_SIZES, num_layers=1)  # an arch without a stem
 CNNS = ('test_resnet', 'test_efficientnet', 'test_convnext')
 
 
@@ -25,7 +25,7 @@ def random_cnn(name: str, **options) -> torch.nn.Module:
 
 
 def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Names of another library, in the order of timm's."""
+    """The weights in the same order under names that timm does not have."""
     return {f'_layer{i}.{key.rpartition(".")[2]}': weights[key] for i, key in enumerate(weights)}
 
 
@@ -45,6 +45,7 @@ FILES = {
 
 
 def hybrid(name: str, **stem) -> VisionTransformer:
+    """A ViT on a CNN of timm. ``stem`` are further arguments of the stem."""
     return VisionTransformer(
         arch=BLOCKS, img_size=64, patch_embed=dict(type='TimmEmbed', model_name=name, **stem)
     ).eval()
@@ -78,8 +79,8 @@ def test_load_from_converts_the_cnn_of_a_classifier(tmp_path):
 
     theirs = random_cnn('test_resnet')
     torch.save(theirs.state_dict(), tmp_path / 'cnn.pth')
-    stem = dict(type='TimmEmbed', model_name='test_resnet')
-    model = classifier(dict(arch=BLOCKS, patch_embed=stem), classes=0)
+    stem_cfg = dict(type='TimmEmbed', model_name='test_resnet')
+    model = classifier(dict(arch=BLOCKS, patch_embed=stem_cfg), classes=0)
     load_checkpoint(model, str(tmp_path / 'cnn.pth'))
     stem = model.backbone.patch_embed.backbone.state_dict()
     assert all(torch.equal(value, theirs.state_dict()[key]) for key, value in stem.items())

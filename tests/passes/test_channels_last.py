@@ -1,3 +1,5 @@
+"""Channels-last maps in a ResNet stem: where the pass applies, and that it is undone."""
+
 import pytest
 import torch
 
@@ -18,11 +20,12 @@ TINY = dict(
 
 
 @pytest.mark.parametrize(
-    ('latest', 'changes'), [('AMX', True), ('AVX-512', False), ('AVX2', False), ('', False)]
+    ('instruction_set', 'changes'),
+    [('AMX', True), ('AVX-512', False), ('AVX2', False), ('', False)],
 )
-def test_the_memory_format_depends_on_the_instruction_set(monkeypatch, latest, changes):
+def test_the_memory_format_depends_on_the_instruction_set(monkeypatch, instruction_set, changes):
     """Values do not change, and the pass is undone."""
-    monkeypatch.setattr(processor, 'instruction_set', lambda: latest)
+    monkeypatch.setattr(processor, 'instruction_set', lambda: instruction_set)
     torch.manual_seed(0)
     model, images = VisionTransformer(**TINY).eval(), torch.randn(2, 3, 64, 64)
     before = {name: value.clone() for name, value in model.state_dict().items()}

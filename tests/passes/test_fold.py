@@ -1,3 +1,8 @@
+"""``fold`` caches standardized kernels and position tables.
+
+They must be computed again whenever a parameter changes, and only then.
+"""
+
 import copy
 import pickle
 from collections import Counter
@@ -14,11 +19,14 @@ from vit_plugin.models.layers import StdConv2d
 from vit_plugin.passes import onednn, optimize
 from vit_plugin.passes.fold import Folded, fold, unfold
 
-IMAGES = (1, 3, 40, 32)  # shape of images with another grid than the native one
+IMAGES_SHAPE = (1, 3, 40, 32)  # their grid differs from the native one, so tables are resized
 
 
 def hybrid(cfg: dict, **changes) -> VisionTransformer:
-    """A model with everything that can be folded: kernels, and absolute and relative positions."""
+    """A model with random parameters whose kernels and positions can be folded.
+
+    By default, its positions are a learned table and ViTDet's relative positions.
+    """
     model = VisionTransformer(
         **cfg, **{'pos_embed': dict(type='learned', relative=True), 'out_type': 'raw', **changes}
     )
@@ -29,12 +37,16 @@ def hybrid(cfg: dict, **changes) -> VisionTransformer:
 
 
 def init_process_group() -> None:
+    """Start a group of this process alone: a collective then writes as it does in a larger one."""
     if not distributed.is_initialized():
         distributed.init_process_group('gloo', store=distributed.HashStore(), rank=0, world_size=1)
 
 
 def broadcast(model: nn.Module, name: str, new: torch.Tensor) -> None:
-    """Write into the storage, as DDP's broadcast does on all ranks except the first."""
+    """Write into the storage, as DDP's broadcast does on all ranks except the first.
+
+    The only rank of this group is the first, which receives nothing. So the write is imitated.
+    """
     init_process_group()
     distributed.broadcast(new, 0)
     parameter = model.get_parameter(name)
@@ -42,7 +54,10 @@ def broadcast(model: nn.Module, name: str, new: torch.Tensor) -> None:
 
 
 def all_reduce(model: nn.Module, name: str, new: torch.Tensor) -> None:
-    """Change a parameter past autograd and all-reduce it. The result is also written to ``new``."""
+    """Change a parameter, bypassing autograd, and all-reduce it.
+
+    The result is also written to ``new``, with which the caller compares the parameter.
+    """
     init_process_group()
     parameter = model.get_parameter(name)
     with torch.inference_mode():
@@ -52,18 +67,19 @@ def all_reduce(model: nn.Module, name: str, new: torch.Tensor) -> None:
 
 
 def replace(model: nn.Module, name: str, new: torch.Tensor) -> None:
+    """Assign a new parameter."""
     owner, _, leaf = name.rpartition('.')
     setattr(model.get_submodule(owner), leaf, nn.Parameter(new))
 
 
-# Ways of changing a parameter.
+# Ways of changing a parameter: functions of the model, the parameter's name and the new values.
 WRITES = {
     'in place': lambda model, name, new: model.get_parameter(name).copy_(new),
     'data replaced': lambda model, name, new: setattr(
         model.get_parameter(name), 'data', new.clone()
     ),
-    'past autograd': lambda model, name, new: model.get_parameter(name).data.copy_(new),
-    'past torch': lambda model, name, new: (
+    'bypassing autograd': lambda model, name, new: model.get_parameter(name).data.copy_(new),
+    'bypassing torch': lambda model, name, new: (
         model.get_parameter(name).detach().numpy().__setitem__(..., new.numpy())
     ),
     'parameter replaced': replace,
@@ -76,20 +92,24 @@ PARAMETERS = [
     'patch_embed.backbone.stem.conv.weight',
     'patch_embed.backbone.stages.0.blocks.0.conv2.weight',
     'blocks.0.attn.rel_pos_h',
+    'blocks.0.attn.rel_pos_bias.relative_position_bias_table',
 ]
-
-
 # Changes that are noticed without reading the parameters, as for a frozen model.
 NOTICED_IF_FROZEN = {'in place', 'data replaced', 'parameter replaced', 'loaded'}
 
 
 @pytest.mark.parametrize(
     ('write', 'frozen'),
-    [(write, frozen) for write in WRITES for frozen in {False, write in NOTICED_IF_FROZEN}],
+    [
+        *((write, False) for write in WRITES),
+        *((write, True) for write in sorted(NOTICED_IF_FROZEN)),
+    ],
 )
 @pytest.mark.parametrize('name', PARAMETERS)
 def test_outputs_follow_every_change_of_a_parameter(tiny_hybrid, name, write, frozen):
-    model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
+    relative = 'bias' if 'rel_pos_bias' in name else True
+    model = hybrid(tiny_hybrid, pos_embed=dict(type='learned', relative=relative))
+    images = torch.randn(IMAGES_SHAPE)
     fold(model, frozen)
     with torch.no_grad():
         before = model(images)[0]
@@ -112,6 +132,7 @@ def test_folded_values_are_computed_once_per_grid(tiny_hybrid):
 
         return Folded(call)
 
+    # In place of `fold`, so that the methods behind the cache are counted.
     convolutions = [module for module in model.modules() if isinstance(module, StdConv2d)]
     for convolution in convolutions:
         convolution.kernel = counted('kernel', convolution.kernel)
@@ -123,16 +144,16 @@ def test_folded_values_are_computed_once_per_grid(tiny_hybrid):
 
 
 def test_parameters_of_a_frozen_model_are_not_compared(tiny_hybrid, monkeypatch):
-    model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
+    model, images = hybrid(tiny_hybrid), torch.randn(IMAGES_SHAPE)
     fold(model, frozen=True)
     with torch.no_grad():
         first = model(images)[0]
-        monkeypatch.delattr(torch, 'equal')
+        monkeypatch.delattr(torch, 'equal')  # with which values are compared
         assert (model(images)[0] == first).all()
 
 
 def test_folding_keeps_names_and_is_undone(tiny_hybrid):
-    model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
+    model, images = hybrid(tiny_hybrid), torch.randn(IMAGES_SHAPE)
     state = model.state_dict()
     attributes = {name: set(vars(module)) for name, module in model.named_modules()}
     with torch.no_grad():
@@ -151,8 +172,8 @@ def test_folding_keeps_names_and_is_undone(tiny_hybrid):
 @pytest.mark.parametrize(
     'copy_model', [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))]
 )
-def test_copies_are_independent(tiny_hybrid, copy_model):
-    model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
+def test_a_copy_does_not_share_the_cache(tiny_hybrid, copy_model):
+    model, images = hybrid(tiny_hybrid), torch.randn(IMAGES_SHAPE)
     fold(model)
     with torch.no_grad():
         before = model(images)[0]
@@ -166,16 +187,16 @@ def test_copies_are_independent(tiny_hybrid, copy_model):
 def test_folded_models_learn(tiny_hybrid):
     model = hybrid(tiny_hybrid)
     fold(model)
-    with torch.inference_mode():
-        model(torch.randn(IMAGES))
-    model.train()(torch.randn(IMAGES))[0].square().sum().backward()
+    with torch.inference_mode():  # what is cached here must not be used in training
+        model(torch.randn(IMAGES_SHAPE))
+    model.train()(torch.randn(IMAGES_SHAPE))[0].square().sum().backward()
     assert_all_learn(model)
 
 
 # Raised by vmap over attention and max-pooling.
 @pytest.mark.filterwarnings('ignore:There is a performance drop')
-def test_folded_models_are_stacked_by_vmap(tiny_hybrid):
-    images = torch.randn(IMAGES)
+def test_folded_models_can_be_stacked_for_vmap(tiny_hybrid):
+    images = torch.randn(IMAGES_SHAPE)
     models = [hybrid(tiny_hybrid) for _ in range(2)]
     for model in models:
         fold(model)
@@ -187,8 +208,8 @@ def test_folded_models_are_stacked_by_vmap(tiny_hybrid):
         torch.testing.assert_close(outs[1], models[1](images)[0], atol=1e-4, rtol=1e-4)
 
 
-def test_folded_models_are_cast(tiny_hybrid):
-    model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
+def test_a_folded_model_can_be_cast(tiny_hybrid):
+    model, images = hybrid(tiny_hybrid), torch.randn(IMAGES_SHAPE)
     fold(model)
     with torch.no_grad():
         single = model(images)[0]
@@ -198,7 +219,10 @@ def test_folded_models_are_cast(tiny_hybrid):
 
 
 def test_concurrent_threads_get_correct_outputs(tiny_hybrid, monkeypatch):
-    """Only one grid is kept, so threads discard what others read. With all passes."""
+    """Each cache keeps one grid, so that threads replace what others are about to use.
+
+    All passes are applied.
+    """
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
     model = optimize(hybrid(tiny_hybrid))
     images = [
@@ -207,10 +231,10 @@ def test_concurrent_threads_get_correct_outputs(tiny_hybrid, monkeypatch):
     with torch.no_grad():
         expected = [model(image)[0] for image in images]
 
-    def run(turn: int) -> bool:
+    def is_correct(attempt: int) -> bool:
         with torch.no_grad():
-            i = turn * 7 % len(images)
+            i = attempt * 7 % len(images)  # neighboring attempts have different grids
             return torch.equal(model(images[i])[0], expected[i])
 
     with ThreadPoolExecutor(6) as pool:
-        assert all(pool.map(run, range(6 * len(images))))
+        assert all(pool.map(is_correct, range(6 * len(images))))

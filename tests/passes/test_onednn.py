@@ -1,5 +1,8 @@
+"""MLPs with oneDNN's fused GELU: when they are fused, and that they compute the same."""
+
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -32,12 +35,14 @@ def test_the_private_operator_has_the_expected_arguments():
 
 
 @pytest.fixture(autouse=True)
-def any_size(monkeypatch):
+def any_size(monkeypatch) -> None:
+    """Fuse tiny inputs too, for which the pass would leave the work to torch."""
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
 
 
 @pytest.fixture
 def mlp() -> Mlp:
+    """A converted MLP."""
     mlp = Mlp(8, 16, dict(type='GELU', approximate='tanh'))
     convert_mlps(mlp)
     return mlp
@@ -49,14 +54,15 @@ def x() -> torch.Tensor:
 
 
 def activated(mlp: Mlp, x: torch.Tensor) -> torch.Tensor:
-    """The input of its second layer."""
+    """The output of the first layer and its activation."""
     second, mlp.fc2 = mlp.fc2, nn.Identity()
     out = mlp(x)
     mlp.fc2 = second
     return out
 
 
-def is_fused(call) -> bool:
+def is_fused(call: Callable) -> bool:
+    """True if a call runs oneDNN's fused operator."""
     with profile(activities=[ProfilerActivity.CPU]) as record:
         call()
     return OPERATOR in {event.key for event in record.key_averages()}
@@ -125,7 +131,7 @@ def test_training_is_not_fused(mlp, x):
 
 @torch.no_grad()
 @pytest.mark.filterwarnings('ignore:TF32 acceleration', 'ignore:`torch.jit')  # of torch
-def test_tracers_and_autocast_get_torchs_operators(mlp, x):
+def test_tracers_and_autocast_are_not_fused(mlp, x):
     assert is_fused(lambda: mlp(x))
     with torch.backends.mkldnn.flags(enabled=False):
         assert not is_fused(lambda: mlp(x))
@@ -140,7 +146,7 @@ def test_tracers_and_autocast_get_torchs_operators(mlp, x):
 @torch.no_grad()
 # Raised by torch at the first forward gradient.
 @pytest.mark.filterwarnings('ignore:`torch.jit.script` is deprecated')
-def test_function_transforms_equal_torchs(mlp, x):
+def test_function_transforms_give_the_results_of_a_plain_mlp(mlp, x):
     plain = Mlp(8, 16, dict(type='GELU', approximate='tanh'))
     plain.load_state_dict(mlp.state_dict())
     for transform in (
@@ -209,7 +215,7 @@ def test_hooks_get_the_usual_inputs_and_outputs(mlp, x):
 
 @torch.no_grad()
 @pytest.mark.parametrize('activation', [nn.SiLU(), nn.Sequential(nn.GELU())])
-def test_other_activations_are_used(mlp, x, activation):
+def test_an_activation_that_replaced_the_gelu_is_used(mlp, x, activation):
     mlp.act = activation
     assert_close(activated(mlp, x), activation(F.linear(x, mlp.fc1.weight, mlp.fc1.bias)))
 
@@ -231,7 +237,8 @@ def test_rows_are_padded(rows, padded):
     assert padded_rows(rows) == padded
 
 
-# Prints the growth of the resident memory in MiB over 450 sizes of inputs.
+# Prints by how many MiB the peak memory grows over 450 sizes of inputs, with the pass (`fused`) or
+# without.
 GROWTH = """
 import sys, torch
 from benchmarks.measuring.one_image import peak_resident
@@ -256,7 +263,7 @@ def test_many_input_sizes_take_no_more_memory_than_without_the_pass():
         float(subprocess.check_output([sys.executable, '-c', GROWTH, form]))
         for form in ('plain', 'fused')
     )
-    assert fused < plain + 64
+    assert fused < plain + 64  # MiB
 
 
 @torch.no_grad()

@@ -1,3 +1,5 @@
+"""Replace layers that would fix the image size of an exported graph, and restore them."""
+
 import pytest
 import torch
 from torch import nn

@@ -1,3 +1,5 @@
+"""All passes together change no result, and are undone."""
+
 import copy
 
 import pytest
@@ -11,6 +13,7 @@ from vit_plugin.passes.onednn import OneDnnMlp
 
 
 def snapshot(model: torch.nn.Module) -> dict:
+    """The class and the public attributes of each module, which passes change."""
     return {
         name: (type(module), {key for key in vars(module) if not key.startswith('_')})
         for name, module in model.named_modules()
@@ -43,7 +46,7 @@ def test_optimizing_changes_no_result_and_is_undone(tiny_hybrid, out_type, monke
 
 def test_passes_depend_on_mode_and_device(tiny_hybrid):
     def applied(training: bool, device: str | None = None) -> tuple[bool, bool]:
-        """Whether kernels are folded, and MLPs fused."""
+        """Whether kernels are folded, and whether MLPs are fused."""
         modules = list(optimize(VisionTransformer(**tiny_hybrid).train(training), device).modules())
         return (
             any(

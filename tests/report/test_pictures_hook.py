@@ -1,3 +1,5 @@
+"""Pictures that the hook logs during a run, drawn with the weights that are validated."""
+
 import pytest
 import torch
 from matplotlib.figure import Figure

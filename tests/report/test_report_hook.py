@@ -1,3 +1,5 @@
+"""The files that a run leaves in its work directory: records, tables and pictures."""
+
 import csv
 import json
 import re
@@ -77,7 +79,7 @@ def test_a_run_by_iterations_is_recorded(digits_config):
 
 
 def tiny_run(work_dir, pictures=True, **options):
-    """A runner of one epoch with the hook."""
+    """A runner of one epoch with the hook; ``options`` change its config."""
     hooks = [dict(type='vit_plugin.ReportHook', pictures=pictures)]
     return build(
         tiny_cfg(
@@ -118,12 +120,12 @@ def test_the_next_command_names_an_image_of_the_data(tmp_path):
 
 @pytest.fixture
 def few_images(monkeypatch):
-    """Reduce the number of images per figure, since drawing takes long."""
+    """Reduce the number of images in a figure, since drawing takes long."""
     monkeypatch.setattr('vit_plugin.report.pictures.data_pictures.SHOWN_SAMPLES', 4)
     monkeypatch.setattr('vit_plugin.report.outcomes.outcomes.PANELS', 4)
 
 
-def files_of_the_page() -> set[str]:
+def documented_files() -> set[str]:
     """The patterns in the first column of the table in docs/tools.md."""
     text = Path('docs/tools.md').read_text().partition('## Logs')[2].partition('\n### ')[0]
     cells = [line.split('|')[1] for line in text.splitlines() if line.startswith('| `')]
@@ -143,7 +145,7 @@ def test_docs_list_the_files_of_a_run(tmp_path):
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()}
     time = next(tmp_path.rglob('*.log')).stem
     patterns = {
-        name.replace('<time>', time).replace('<config>', time) for name in files_of_the_page()
+        name.replace('<time>', time).replace('<config>', time) for name in documented_files()
     }
     assert {name for name in written if not any(map(Path(name).match, patterns))} == set()
     missing = {name for name in patterns if not any(Path(path).match(name) for path in written)}

@@ -1,10 +1,10 @@
-"""A plain implementation of ViT-Adapter on weights with the authors' names, for comparison.
+"""ViT-Adapter by its equations, on weights with the authors' names, to compare ours with.
 
-The source is czczup/ViT-Adapter `detection/mmdet_custom/models/backbones/vit_adapter.py` and
+It follows czczup/ViT-Adapter `detection/mmdet_custom/models/backbones/vit_adapter.py` and
 `adapter_modules.py`, and facebookresearch/dinov3
-`dinov3/eval/segmentation/models/backbone/dinov3_adapter.py`. Samples are taken by the definition of
-bilinear interpolation. All positions are in pixels, which equals the authors' fractions of the
-image if its sides are multiples of 32.
+`dinov3/eval/segmentation/models/backbone/dinov3_adapter.py`. Values are
+sampled by the definition of bilinear interpolation. All positions are in pixels. The authors use
+fractions of the image, which is the same if its sides are multiples of 32.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ import torch.nn.functional as F
 from bilinear import sample
 from torch import Tensor
 
-STRIDES = (8, 16, 32)
+STRIDES = (8, 16, 32)  # of the pyramid
 Weights = dict[str, Tensor]
-Map = tuple[Tensor, int]  # (C, h, w), and its stride
+Map = tuple[Tensor, int]  # a feature map (C, h, w), and its stride
 
 
-def inside(weights: Weights, prefix: str) -> Weights:
+def below(weights: Weights, prefix: str) -> Weights:
     """The weights below a prefix, without it."""
     return {
         name.removeprefix(prefix): value
@@ -37,8 +37,8 @@ def layer_norm(x: Tensor, weights: Weights, name: str) -> Tensor:
 
 
 def batch_norm(x: Tensor, weights: Weights, name: str) -> Tensor:
-    """Normalize maps (1, C, h, w) by the running statistics."""
-    norm = inside(weights, f'{name}.')
+    """Normalize a feature map (1, C, h, w) by the running statistics."""
+    norm = below(weights, f'{name}.')
     return F.batch_norm(x, norm['running_mean'], norm['running_var'], norm['weight'], norm['bias'])
 
 
@@ -55,16 +55,16 @@ def tokens(x: Tensor) -> Tensor:
     return x.flatten(1).t()
 
 
-def deformable(
+def deformable_attention(
     weights: Weights, queries: Tensor, references: Tensor, maps: Sequence[Map], heads: int
 ) -> Tensor:
-    """Deformable attention, arXiv 2010.04159, Eq. 2 and 3, head by head and map by map.
+    """Deformable attention, arXiv 2010.04159, Eq. 2 and 3, one head and feature map at a time.
 
     Args:
         weights: the weights of the attention.
         queries: (queries, C).
         references: reference points (queries, 2), y before x, in pixels.
-        maps: the maps with the values.
+        maps: the feature maps to sample.
         heads: number of heads.
 
     Returns:
@@ -91,26 +91,26 @@ def deformable(
     return linear(torch.cat(out, dim=1), weights, 'output_proj')
 
 
-def injected(weights: Weights, patches: Map, pyramid: Sequence[Map], heads: int) -> Tensor:
-    """The injector: patches (C, h, w) that attend to the pyramid."""
+def inject(weights: Weights, patches: Map, pyramid: Sequence[Map], heads: int) -> Tensor:
+    """The injector: the patches attend to the pyramid. Returns the patches (C, h, w)."""
     x, stride = patches
     queries = layer_norm(tokens(x), weights, 'query_norm')
     normed = [(layer_norm(tokens(y), weights, 'feat_norm').t().view_as(y), s) for y, s in pyramid]
-    attended = deformable(
-        inside(weights, 'attn.'), queries, centers(x.shape[1:], stride), normed, heads
+    attended = deformable_attention(
+        below(weights, 'attn.'), queries, centers(x.shape[1:], stride), normed, heads
     )
     return (tokens(x) + weights['gamma'] * attended).t().view_as(x)
 
 
-def extracted(weights: Weights, pyramid: Sequence[Map], patches: Map, heads: int) -> list[Map]:
-    """The extractor: the maps of the pyramid attend to the patches, then a CFFN if it has one."""
+def extract(weights: Weights, pyramid: Sequence[Map], patches: Map, heads: int) -> list[Map]:
+    """The extractor: the pyramid attends to the patches; then the CFFN, if there is one."""
     x, stride = patches
     normed = layer_norm(tokens(x), weights, 'feat_norm').t().view_as(x)
     out = []
     for y, s in pyramid:
         queries = layer_norm(tokens(y), weights, 'query_norm')
-        z = tokens(y) + deformable(
-            inside(weights, 'attn.'), queries, centers(y.shape[1:], s), [(normed, stride)], heads
+        z = tokens(y) + deformable_attention(
+            below(weights, 'attn.'), queries, centers(y.shape[1:], s), [(normed, stride)], heads
         )
         if 'ffn.fc1.weight' in weights:
             hidden = (
@@ -131,8 +131,8 @@ def extracted(weights: Weights, pyramid: Sequence[Map], patches: Map, heads: int
     return out
 
 
-def prior(weights: Weights, image: Tensor) -> list[Tensor]:
-    """The spatial prior of an image (1, 3, H, W): maps (C, h, w) of strides 4 to 32."""
+def spatial_prior(weights: Weights, image: Tensor) -> list[Tensor]:
+    """The spatial prior module: image (1, 3, H, W) -> feature maps (C, h, w), strides 4 to 32."""
     x, maps = image, []
     for conv, norm, stride in (
         ('stem.0', 'stem.1', 2),
@@ -151,8 +151,11 @@ def prior(weights: Weights, image: Tensor) -> list[Tensor]:
     return maps
 
 
-def resampled(x: Tensor, stride: int, new_stride: int, size: Sequence[int]) -> Tensor:
-    """A map (C, h, w) at the centers of another grid; beyond its border, its border values."""
+def resample(x: Tensor, stride: int, new_stride: int, size: Sequence[int]) -> Tensor:
+    """Resample a feature map (C, h, w) at the centers of a grid of this size and stride.
+
+    Beyond its border it has the values at the border.
+    """
     y, z = (
         ((torch.arange(side, dtype=x.dtype) + 0.5) * new_stride / stride - 0.5).clamp(0, last - 1)
         for side, last in zip(size, x.shape[1:], strict=True)
@@ -171,30 +174,30 @@ def adapter(
     norm: Callable[[Tensor], Tensor] = lambda x: x,
     each: bool = False,
 ) -> list[Tensor]:
-    """The four output maps (C, h, w) of a ViT-Adapter.
+    """The four output feature maps (C, h, w) of a ViT-Adapter.
 
     Args:
         weights: the weights by the authors' names.
         image: (1, 3, H, W).
         x: tokens (prefix + h*w, C) with positions.
         grid: (h, w).
-        stride: of the patches, in pixels.
+        stride: stride of the patches in pixels.
         groups: groups of the transformer's blocks, each tokens -> tokens.
         heads: number of heads of the deformable attention.
         norm: normalizes the tokens after each group.
-        each: whether map k gets the tokens after group k added; otherwise, all get the last.
+        each: whether the tokens after group k are added to output k; otherwise, the last to all.
     """
-    c1, *others = prior(inside(weights, 'spm.'), image)
+    c1, *others = spatial_prior(below(weights, 'spm.'), image)
     pyramid = [
         (y + embed[:, None, None], s)
         for y, embed, s in zip(others, weights['level_embed'], STRIDES, strict=True)
     ]
     num_patches, outs = grid[0] * grid[1], []
     for i, group in enumerate(groups):
-        interaction = inside(weights, f'interactions.{i}.')
+        interaction = below(weights, f'interactions.{i}.')
         if 'injector.gamma' in interaction:
-            patches = injected(
-                inside(interaction, 'injector.'),
+            patches = inject(
+                below(interaction, 'injector.'),
                 (x[-num_patches:].t().unflatten(1, grid), stride),
                 pyramid,
                 heads,
@@ -203,8 +206,8 @@ def adapter(
         x = group(x)
         outs.append(norm(x)[-num_patches:].t().unflatten(1, grid))
         for name in ('extractor.', 'extra_extractors.0.', 'extra_extractors.1.'):
-            if inside(interaction, name):
-                pyramid = extracted(inside(interaction, name), pyramid, (outs[-1], stride), heads)
+            if below(interaction, name):
+                pyramid = extract(below(interaction, name), pyramid, (outs[-1], stride), heads)
     c2, c3, c4 = (y for y, _ in pyramid)
     c1 = (
         c1
@@ -214,6 +217,6 @@ def adapter(
     )
     maps = []
     for k, (y, s) in enumerate(zip((c1, c2, c3, c4), (4, *STRIDES), strict=True)):
-        y = y + resampled(outs[k if each else -1], stride, s, y.shape[1:])
+        y = y + resample(outs[k if each else -1], stride, s, y.shape[1:])
         maps.append(batch_norm(y[None], weights, f'norm{k + 1}')[0])
     return maps

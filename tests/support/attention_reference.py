@@ -1,4 +1,4 @@
-"""Attention by its formula, for the tests of the layers."""
+"""Attention by its formula, to compare our layers with."""
 
 import torch
 
@@ -15,7 +15,10 @@ def small(embed_dims: int, num_heads: int, **options) -> BlockCfg:
 def reference(
     layer: Attention, x: torch.Tensor, grid: tuple[int, int]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Output and attention weights by the formula, with the relative bias added pair by pair."""
+    """Output (B, N, C) and attention weights (B, heads, N, N) by the formula.
+
+    The relative position bias of ViTDet is added pair by pair.
+    """
     b, n, c = x.shape
     heads, dims = layer.num_heads, c // layer.num_heads
     q, k, v = (t.reshape(b, n, heads, dims).transpose(1, 2) for t in layer.qkv(x).chunk(3, dim=-1))

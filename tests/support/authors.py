@@ -1,4 +1,4 @@
-"""Golden files, which hold weights of the authors' code and its outputs, and comparisons."""
+"""Read golden files (weights and outputs of the authors' code), and compare outputs with them."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,15 @@ def recorded(path: Path) -> dict[str, np.ndarray]:
 
 
 class Golden:
-    """One golden file."""
+    """A golden file of the original ViT (google-research/vision_transformer).
+
+    Attributes:
+        arrays: all arrays of the file.
+        meta: the sizes of the model.
+        images: its inputs (B, 3, H, W).
+        tokens: the encoder's output for them.
+        logits: the classes' logits for them.
+    """
 
     def __init__(self, name: str) -> None:
         self.arrays = recorded(FOLDER / f'{name}.npz')
@@ -31,6 +39,7 @@ class Golden:
 
     @property
     def arch(self) -> dict:
+        """The ``arch`` of our model with these sizes."""
         meta = self.meta
         arch = dict(
             embed_dims=meta['hidden'],
@@ -45,13 +54,13 @@ class Golden:
 
 
 def relative_error(ours: Tensor, theirs: Tensor) -> tuple[float, float]:
-    """The mean and the largest difference, both over the largest absolute value."""
+    """The mean and the largest difference, both relative to the largest value of ``theirs``."""
     difference = (ours - theirs).abs() / theirs.abs().max()
     return difference.mean().item(), difference.max().item()
 
 
 def assert_alike(outputs: Callable[[Tensor], tuple[Tensor, Tensor]]) -> None:
-    """Assert that ``outputs`` of random images are a pair of equal tensors: ours and theirs."""
+    """Assert that two models agree: ``outputs`` maps images to the output of each."""
     with torch.no_grad():
         assert_same(*outputs(torch.randn(2, 3, 32, 32)))
 
@@ -59,8 +68,8 @@ def assert_alike(outputs: Callable[[Tensor], tuple[Tensor, Tensor]]) -> None:
 def assert_same(ours: Tensor, theirs: Tensor) -> None:
     """Assert that two outputs are equal up to rounding in float32.
 
-    The bound on the largest difference is higher because the reference is rounded, too: on the
-    golden hybrids, our network in float64 differs from the authors' float32 by up to 3.2e-6.
+    The reference is rounded too: on the golden hybrids, even our network in float64 differs from
+    the authors' float32 by up to 3.2e-6. The largest difference may therefore be 5e-6.
     """
     mean, largest = relative_error(ours, theirs)
     assert mean < 1e-6

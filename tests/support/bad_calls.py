@@ -1,7 +1,8 @@
 """Calls of the tools that cannot work, and a word that the error message of each must contain.
 
-Tables list what is wrong with files and settings. Each entry makes a call of every tool that takes
-such a file or setting; wrong flags and a full disk are added for each tool.
+Tables list what is wrong with configs, settings and checkpoints. Each entry makes a call of every
+tool that takes such a thing; wrong flags and a full disk are added for each tool. A tool is a
+command of ``vit-plugin``.
 """
 
 import pickle
@@ -17,6 +18,7 @@ from mmengine.registry import MODELS, init_default_scope
 from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+# Settings that make a run short.
 SHORT = [
     'train_cfg.max_epochs=1',
     'train_dataloader.dataset.indices=32',
@@ -34,7 +36,7 @@ class Call(NamedTuple):
         arguments: its command line.
         word: what the error message must contain.
         environment: further environment variables. ``'{taken}'`` stands for a port in use.
-        full_disk: whether files cannot grow during the call.
+        full_disk: whether writing to files fails during the call.
     """
 
     tool: str
@@ -52,7 +54,7 @@ class Call(NamedTuple):
         return ' '.join([self.tool, *words])[:150]
 
 
-# For the name of each wrong config: its content, and a word of the error message.
+# Name of each wrong config -> its content, and a word of the error message.
 CONFIGS = {
     'syntax': ('model = dict(type=', 'syntax'),
     'name': ('model = undefined', 'undefined'),
@@ -66,7 +68,7 @@ CONFIGS = {
     'key_twice': ("_base_ = '{digits}'\nmodel = 3", 'model'),
 }
 
-# Wrong settings of the recipe for digits, and a word of the error message.
+# Wrong setting of the recipe for digits -> a word of the error message.
 SETTINGS = {
     'train_cfg.max_epochs=0': 'max_epochs',
     'train_cfg.max_epochs=-3': 'max_epochs',
@@ -200,9 +202,9 @@ def prepare(folder: Path) -> None:
     (folder / 'config.txt').write_text('model = 3')
 
 
-# Checkpoints that can be read, but not used for predictions, and a word of the error message.
+# Checkpoint that can be read, but not used for predictions -> a word of the error message.
 NOT_TO_PREDICT = {'other.pth': 'other.pth', 'nan.pth': 'NaN', 'meta.pth': 'meta'}
-# Files that cannot be read as a checkpoint or have no weights, and a word of the error message.
+# File that cannot be read as a checkpoint or has no weights -> a word of the error message.
 BAD_WEIGHTS = {
     'none.pth': 'none.pth',
     'cut.pth': 'cut.pth',
@@ -222,6 +224,7 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
     short = ['--cfg-options', *SHORT]
     work = ['--work-dir', str(folder / 'work')]
 
+    # Their keyword arguments `fields` are further fields of Call.
     def train(*arguments: str, word: str, options: tuple[str, ...] = (), **fields: object) -> Call:
         config = [] if arguments and arguments[0].endswith(('.py', '.txt')) else [DIGITS]
         return Call(

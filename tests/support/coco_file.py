@@ -1,4 +1,4 @@
-"""A file of COCO annotations, which benchmarks write for the images that they draw."""
+"""Write a COCO annotation file, for benchmarks and tests that draw images."""
 
 import json
 from collections.abc import Sequence

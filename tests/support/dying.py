@@ -6,12 +6,12 @@ from benchmarks.exactness import StoppedError
 
 
 class DieHook(Hook):
-    """Ends the run without saving.
+    """Ends the run by an error, without saving.
 
     Args:
-        iteration: number of the last iteration, from 1.
-        moment: ``'step'`` for after that iteration, or ``'validation'`` for the validation that
-            follows it.
+        iteration: the last iteration, counted from 1.
+        moment: ``'step'`` to end after that iteration, or ``'validation'`` to end in the validation
+            after it.
     """
 
     def __init__(self, iteration: int, moment: str) -> None:

@@ -1,4 +1,4 @@
-"""Tests that need an extra which is not always installed."""
+"""Marks for tests that need an extra, which may not be installed."""
 
 from importlib.util import find_spec
 

@@ -1,7 +1,8 @@
-"""Changes each field of a config of transformers to a second value, and removes it.
+"""Change each field of transformers' config of a model, and check that our reader respects it.
 
-In each case, the model here must compute the same as that of transformers, or its reader must raise
-an error that names the field.
+A published ``config.json`` may have any value in any field. Each field gets a second value, and is
+removed. In each case our model must compute the same as that of transformers, or our reader must
+raise an error that names the field.
 """
 
 import json
@@ -19,11 +20,11 @@ from benchmarks.detectors_reference import doubled
 from vit_plugin.errors import ConfigError
 
 Outputs = Callable[[Tensor], Sequence[Tensor]]
-# Largest difference relative to the largest output, in float64; transformers computes some values
-# in float32.
+# Largest allowed difference relative to the largest output. It is not that of float64, since
+# transformers computes some values in float32.
 TOLERANCE = 1e-7
 # Second values of fields that several classes have. A number is doubled, and a bool inverted.
-SECOND: Mapping[str, Any] = dict(
+SECOND_VALUES: Mapping[str, Any] = dict(
     architectures=['AnotherModel'],
     dtype='float16',
     hidden_act='relu',
@@ -39,23 +40,23 @@ SECOND: Mapping[str, Any] = dict(
     problem_type='regression',
     transformers_version='4.0.0',
 )
-UNUSED = ('num_batches_tracked', 'mask_token')  # ends of names; they do not change outputs
+UNUSED = ('num_batches_tracked', 'mask_token')  # ends of names of weights that change no output
 CHANGES = ('rebuilt', 'edited', 'missing')  # see Walked.changed
-# A field that contradicts others, and those fields, which an error may name instead of it.
+# Field -> fields that it contradicts when it is changed, which an error may name instead.
 INSTEAD = dict(is_hybrid=('backbone_config', 'neck_hidden_sizes'))
 
 
 class Walked(NamedTuple):
-    """A small model of transformers, and how it and the model here compute outputs.
+    """A walk over the fields of a small model of transformers, and how both models compute outputs.
 
     Attributes:
-        config: the class of its config.
-        model: the class of the model.
-        given: the values of its config.
+        config: class of the config.
+        model: class of the model.
+        given: arguments of the config that make the model small.
         second: second values of fields; ``outer.inner`` names a field of a nested config.
         size: height and width of its images in pixels.
-        theirs: given a model of transformers, a function from images to its outputs.
-        ours: given a folder, the same function for the model here.
+        theirs: model of transformers -> a function from images to its outputs.
+        ours: folder of a saved model -> the same function of our model.
     """
 
     config: Any
@@ -67,7 +68,7 @@ class Walked(NamedTuple):
     ours: Callable[[Path], Outputs]
 
     def names(self) -> Iterator[str]:
-        """The names of all fields; a nested config is replaced by the fields only it has."""
+        """The names of all fields; for a nested config, ``outer.inner`` of its own fields."""
         config = self.config(**self.given)
         for name in _fields(self.config):
             if hasattr(part := getattr(config, name, None), 'model_type'):
@@ -77,7 +78,10 @@ class Walked(NamedTuple):
                 yield name
 
     def changes(self, name: str) -> tuple[str, ...]:
-        """How to change a field. Those that all classes share determine no shape."""
+        """How to change a field, see :meth:`changed`.
+
+        Fields that all classes share determine no shape: no new model is needed.
+        """
         return ('edited',) if name in shared() else CHANGES
 
     def value(self, name: str) -> Any:
@@ -85,8 +89,8 @@ class Walked(NamedTuple):
         part, _, last = name.rpartition('.')
         if name in self.second:
             return self.second[name]
-        if last in SECOND:
-            return SECOND[last]
+        if last in SECOND_VALUES:
+            return SECOND_VALUES[last]
         config = self.config(**self.given)
         first = getattr(getattr(config, part) if part else config, last)
         if isinstance(first, bool):
@@ -95,7 +99,7 @@ class Walked(NamedTuple):
         return 2 * first or 1
 
     def faults(self, path: Path) -> dict[str, str]:
-        """What is wrong for each field and change of it; empty if all is right.
+        """What is wrong, by field and kind of change. Empty if all is right.
 
         Args:
             path: a folder for the files.
@@ -114,7 +118,7 @@ class Walked(NamedTuple):
         return {name: text for name, text in faults.items() if text}
 
     def folder(self, path: Path, **changes: Any) -> Path:
-        """Save a model with random weights and these values of fields; return its folder."""
+        """Save a model with random weights and these values of fields. Returns its folder."""
         from transformers.utils import logging
 
         logging.set_verbosity_error()  # no warnings about weights that do not fit an edited config
@@ -131,7 +135,7 @@ class Walked(NamedTuple):
         original = {name: value.clone() for name, value in model.named_buffers()}
         randomize(model, std=0.2)
         for name, value in model.named_buffers():
-            if name.endswith(('.n_points_scale', '.num_points_scale')):  # follows from the config
+            if name.endswith(('.n_points_scale', '.num_points_scale')):  # computed from the config
                 value.copy_(original[name])
             if name.endswith('attn_mask_probs'):  # a probability below 1 makes the mask random
                 nn.init.ones_(value)
@@ -144,7 +148,7 @@ class Walked(NamedTuple):
         Args:
             path: the folder.
             name: the field that was changed, or ``''`` if none was.
-            how: how it was changed.
+            how: how it was changed, see :meth:`changed`.
         """
         try:
             our_model = self.ours(path)
@@ -209,5 +213,6 @@ def shared() -> set[str]:
 
 
 def _fields(config: Any) -> list[str]:
+    # Some classes store the property out_features as _out_features.
     names = [field.name for field in fields(config)]
     return [name[1:] if name.startswith('_out_') else name for name in names]

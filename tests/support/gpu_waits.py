@@ -1,4 +1,4 @@
-"""Operators of a step that would make the CPU wait for a GPU, recorded on a CPU."""
+"""Record on a CPU which operators of a step would make the CPU wait for a GPU."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 class Waits(TorchDispatchMode):
     """Records the names of operators for which the CPU would wait for a GPU.
 
-    These copy a value to the CPU, or have an output whose size depends on values.
+    They copy a value to the CPU, or their output has a size that depends on values. Indexing by a
+    bool tensor is one of these.
     """
 
     OPERATORS = ('_local_scalar_dense', 'nonzero', 'unique', 'masked_select', 'equal')

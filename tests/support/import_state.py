@@ -1,8 +1,9 @@
-"""Run by test_import.py: prints, as JSON, what importing modules of the package changes.
+"""Run by test_import.py: prints what importing modules of the package changes in the process.
 
-The arguments are names of modules, sorted. The state of the process is compared before and after
-the modules of each top-level package. Libraries that the package uses are imported first, so that
-only changes by our modules remain.
+The arguments are names of modules, sorted. They are imported in groups of one subpackage, and the
+global state is compared before and after each. Libraries that the package uses are imported first,
+so that only changes by our modules remain. Prints JSON: subpackage -> what changed -> its text
+before and after.
 """
 
 import importlib
@@ -67,15 +68,15 @@ def registries():
                     yield f'{scope} {name}', child
 
 
-def named(callables):
-    """A mapping with the full name of each value, which can be compared and printed."""
+def full_names(callables):
+    """A mapping with the full name of each value, so that it can be compared and printed."""
     return {
         str(key): f'{getattr(value, "__module__", "")}.{getattr(value, "__qualname__", value)}'
         for key, value in dict(callables).items()
     }
 
 
-def patched():
+def replaced_functions():
     """Functions and classes of other libraries that objects of vit_plugin have replaced."""
     replaced = []
     for module in list(sys.modules.values()):
@@ -104,17 +105,17 @@ def state():
     """Global state of the process that an import might change."""
     module, optimizer = sys.modules['torch.nn.modules.module'], sys.modules['torch.optim.optimizer']
     hooks = {
-        name: named(value)
+        name: full_names(value)
         for name, value in vars(module).items()
         if name.startswith('_global_') and hasattr(value, 'keys')
     }
     hooks |= {
-        name: named(value)
+        name: full_names(value)
         for name, value in vars(optimizer).items()
         if name.startswith('_global_') and hasattr(value, 'keys')
     }
     hooks |= {
-        f'Optimizer.{name}': named(getattr(torch.optim.Optimizer, name))
+        f'Optimizer.{name}': full_names(getattr(torch.optim.Optimizer, name))
         for name in ('_global_optimizer_pre_hooks', '_global_optimizer_post_hooks')
         if hasattr(torch.optim.Optimizer, name)
     }
@@ -123,12 +124,12 @@ def state():
         flops=sorted(map(str, flop_registry)),
         schemes={
             prefix: loader
-            for prefix, loader in named(CheckpointLoader._schemes).items()
+            for prefix, loader in full_names(CheckpointLoader._schemes).items()
             # The package may add loaders, but not replace others.
             if not loader.startswith('vit_plugin.')
         },
         packages=dict(MODULE2PACKAGE),
-        registries={name: named(registry.module_dict) for name, registry in registries()},
+        registries={name: full_names(registry.module_dict) for name, registry in registries()},
         warnings=[str(entry) for entry in warnings.filters],
         logging=[logging.root.level, list(map(str, logging.root.handlers))],
         loggers={
@@ -176,6 +177,6 @@ for top_level, names in groupby(sys.argv[1:], key=lambda name: name.split('.')[1
                 str(after[key])[-300:],
             )
     before = after
-if patched():
-    changed['vit_plugin'] = {'functions of other libraries': patched()}
+if replaced := replaced_functions():
+    changed['vit_plugin'] = {'functions of other libraries': replaced}
 print(json.dumps(changed))

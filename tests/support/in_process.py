@@ -24,12 +24,15 @@ def run_in_process(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture,
 ) -> Done:
-    """Call a program that may raise SystemExit, and capture what it prints."""
-    # Commands set both; monkeypatch restores them after the test.
+    """Call a program, which may raise SystemExit, and capture what it prints.
+
+    A message of SystemExit is added to the standard error, as Python prints it.
+    """
+    # Commands change both. Set by monkeypatch, they are restored after the test.
     monkeypatch.setattr(sys, 'argv', sys.argv)
     monkeypatch.setenv('LOCAL_RANK', '0')
     for cls in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
-        cls._instance_dict.clear()  # instances of an earlier run write to its folder
+        cls._instance_dict.clear()  # else instances of an earlier run write to its folder
     capsys.readouterr()
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')

@@ -1,9 +1,9 @@
-"""The index of the classification recipes, in the form that mim and MMPretrain read.
+"""Make the model index of the classification recipes, which mim and MMPretrain read.
 
     python tests/support/model_index.py      # writes model-index.yml and configs/*/metafile.yml
 
-Every entry is computed: parameters and operations from the model, accuracies and their sources from
-the docstring of the recipe.
+Every entry is computed: parameters and FLOPs from the model, accuracies and their sources from the
+docstring of the recipe. A test compares the files with what this computes.
 """
 
 import ast
@@ -22,11 +22,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from anyfolder.complete import write_text
 
 ROOT = Path(__file__).parents[2]
-# The folders of the index, and what their models have in common.
 PAPER = dict(
     Title='An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale',
     URL='https://arxiv.org/abs/2010.11929',
 )
+# Folder below configs/ -> what its models have in common in the index.
 COLLECTIONS = {
     'vit': dict(
         Name='Vision Transformer (vit_plugin)',
@@ -41,6 +41,8 @@ COLLECTIONS = {
         Paper=PAPER,
     ),
 }
+# Part of a recipe's name -> its data set. The first that occurs counts, so cifar100 is before
+# cifar10.
 DATASETS = {
     'in1k': 'ImageNet-1k',
     'in21k': 'ImageNet-21k',
@@ -48,6 +50,7 @@ DATASETS = {
     'cifar10': 'CIFAR-10',
     'digits': "scikit-learn's digits",
 }
+# An accuracy in a docstring, with its source.
 FIGURE = re.compile(r'(Published[^:.]*|Ours, [\d-]+): ([\d.]+) % top-1')
 
 
@@ -83,7 +86,7 @@ def entry(path: Path) -> dict[str, Any]:
 
 
 def complexity(model: Mapping[str, Any]) -> dict[str, int]:
-    """Count operations and parameters of a classifier without allocating its weights.
+    """Count FLOPs and parameters of a classifier without allocating its weights.
 
     Returns:
         ``FLOPs``: multiply-adds for one image of the native size, as MMPretrain counts them.
@@ -98,7 +101,7 @@ def complexity(model: Mapping[str, Any]) -> dict[str, int]:
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             classifier(images, mode='tensor')
     return dict(
-        FLOPs=counter.get_total_flops() // 2,
+        FLOPs=counter.get_total_flops() // 2,  # it counts a multiply-add as two
         Parameters=sum(p.numel() for p in classifier.parameters()),
     )
 

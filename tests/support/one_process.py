@@ -2,9 +2,10 @@
 
     python one_process.py HOW MODELS [MODULE ...]
 
-HOW is in_order, in_threads, in_all_orders, in_fork or in_spawn. MODELS is a JSON object of names
-and paths; so is the output, with digests in place of the paths. Modules that can be imported are
-imported first.
+HOW is in_order, in_threads, in_all_orders, in_fork or in_spawn; the last two use a child process.
+MODELS is a JSON object of names and paths; so is the output, with digests in place of the paths.
+The modules are imported first, as far as they can be: models must predict the same whatever the
+process has imported and loaded before.
 """
 
 import hashlib
@@ -26,16 +27,16 @@ IMAGE = np.random.default_rng(0).integers(0, 256, (48, 80, 3), np.uint8)
 
 
 def digest(model) -> str:
-    """A short hash of all that a model, or the model in a file, predicts for the image."""
+    """A short hash of all that a model predicts for the image. ``model`` may be a path."""
     import vit_plugin
 
     loaded = model if callable(model) else vit_plugin.load(model, device='cpu')
     prediction = loaded(IMAGE)
-    text = hashlib.sha256(repr(prediction.names).encode())
+    hashed = hashlib.sha256(repr(prediction.names).encode())
     for name in ('labels', 'scores', 'boxes', 'masks', 'map', 'depth'):
         value = getattr(prediction, name, None)
-        text.update(b'' if value is None else value.tobytes())
-    return text.hexdigest()[:12]
+        hashed.update(b'' if value is None else value.tobytes())
+    return hashed.hexdigest()[:12]
 
 
 def in_order(models: dict[str, str]) -> dict[str, str]:
@@ -51,6 +52,8 @@ def in_threads(models: dict[str, str]) -> dict[str, str]:
 
 def in_pool(method: str, models: dict[str, str]) -> dict[str, str]:
     """Run models in a child process, after this process has loaded and used them.
+
+    ``method`` is ``fork`` or ``spawn``.
 
     The child gets the loaded models and loads each again. Both must predict the same.
     """
@@ -87,7 +90,7 @@ def in_all_orders(models: dict[str, str]) -> dict[str, str]:
 
 
 def fork_for_each(models: dict[str, str], done: tuple[str, ...], lines: TextIO) -> None:
-    """Load each model that is not done in a child of its own, which does so for the others.
+    """Load each model that is not yet done in a child of its own, which continues with the others.
 
     Each child writes a line with its order and the digest of its last model.
     """
@@ -110,7 +113,7 @@ if __name__ == '__main__':
     for module in modules:
         with suppress(Exception):
             importlib.import_module(module)
-    ways = dict(in_order=in_order, in_threads=in_threads, in_all_orders=in_all_orders)
+    functions = dict(in_order=in_order, in_threads=in_threads, in_all_orders=in_all_orders)
     paths = json.loads(models)
-    digests = ways[how](paths) if how in ways else in_pool(how.removeprefix('in_'), paths)
+    digests = functions[how](paths) if how in functions else in_pool(how.removeprefix('in_'), paths)
     print(json.dumps(digests))

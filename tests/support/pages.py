@@ -1,4 +1,8 @@
-"""Reads fenced blocks, commands and links of README and docs/, and runs a page."""
+"""Read the fenced blocks, commands and links of README and docs/, and run a page.
+
+Tests check that each command of a page is run by a test (`RUN_PAGES`, `RUN_BY`) or has a reason why
+not (`NOT_RUN`).
+"""
 
 import os
 import re
@@ -18,7 +22,7 @@ FENCE = re.compile(
 )
 # One command, with its continued lines or its here-document.
 COMMAND = re.compile(r"(?:.*<<'(?P<end>\w+)'\n(?:.*\n)*?(?P=end)|(?:.*\\\n)*.*)(?:\n|$)")
-# Numbers for placeholders in capitals.
+# Placeholder in capitals -> a number for it.
 NUMBERS = dict(N='2', GIB='80', GPUS='2', PIXELS='224', SCORE='0.3', SEED='1')
 
 # Pages whose commands a test runs in their order, with run_page.
@@ -30,8 +34,8 @@ RUN_PAGES = {
 }
 # Pages whose Python programs need the programs before them on the page.
 IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md', 'docs/walkthrough.md')
-# Patterns of the beginnings of commands that a test runs on small data and in every form, and the
-# test. `{}` stands for the first group of the pattern.
+# Pattern of the beginning of commands -> the test that runs them on small data and with all flags.
+# `{}` stands for the first group of the pattern.
 RUN_BY = {
     r'(?:python tools/|vit-plugin )(?:train|test)\b': 'tests/commands/test_train_and_test.py',
     r'(?:python tools/|vit-plugin )'
@@ -56,7 +60,7 @@ RUN_BY = {
     r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
     r'(coverage run)': '.github/workflows/nightly.yml',
 }
-# Patterns of the beginnings of commands and Python programs that no test of a page runs, and why.
+# Pattern of the beginning of commands and Python programs that no test of a page runs -> why not.
 # Tests still parse their flags, and check their paths and names.
 NOT_RUN = {
     r'(python3 -m venv|pip |unzip -j efficientnet|git clone|.*MMCV_WITH_OPS=1)': (
@@ -88,7 +92,7 @@ NOT_RUN = {
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its page, the first line of its text (from 1), its language, its text."""
+    """A fenced block. ``line`` is that of the first line of its text, counted from 1."""
 
     page: str
     line: int
@@ -143,7 +147,7 @@ def inline_commands(page: str) -> list[str]:
 def forms(command: str) -> list[str]:
     """The command lines that a synopsis such as ``x CONFIG [--resume | --amp] --to {a,b}`` allows.
 
-    There is one for each choice in brackets or braces; optional parts are always there.
+    One for each combination of choices in brackets or braces. Optional parts are always there.
     """
     choice = re.search(r'(?<!\S)\[(?P<brackets>[^][]*)\]|\{(?P<braces>[^{}]*)\}', command)
     if not choice:
@@ -238,8 +242,8 @@ def run_page(
 
     Args:
         page: path relative to the root, such as ``'docs/first_steps.md'``.
-        folder: where the shell begins.
-        values: what stands for words in capitals, such as ``{'CHECKPOINT': 'epoch_1.pth'}``.
+        folder: the shell's working directory.
+        values: the values of words in capitals, such as ``{'CHECKPOINT': 'epoch_1.pth'}``.
         timeout: seconds for the whole page.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Small files in the layout of published detectors, as the libraries of these write them."""
+"""Write small files in the formats of published detectors, as their own libraries do."""
 
 import json
 from argparse import Namespace
@@ -10,12 +10,12 @@ from authors import FOLDER, recorded
 from safetensors.torch import save_file
 from torch import Tensor
 
-# Sizes of the small RF-DETR. SIDE is in patches, PATCH in pixels; WIDTH is that of the backbone,
-# DIMS that of the decoder, and ROWS the number of outputs for classes.
+# Sizes of the small RF-DETR. PATCH is in pixels, SIDE of the image in patches; WIDTH is that of the
+# backbone, DIMS that of the decoder. ROWS is the number of class logits: COCO's ids go up to 90.
 PATCH, SIDE, WINDOWS, QUERIES, GROUPS = 16, 4, 2, 5, 2
 BLOCKS, WIDTH, DIMS, ROWS = 12, 64, 32, 91
-HEADS_OF_EOMT = 2  # in the golden files
-SQUARE = 2  # patches along a side of EoMT's images
+EOMT_HEADS = 2  # in the golden files
+EOMT_SIDE = 2  # of the images, in patches
 
 
 def roboflow_weights(rows: int = ROWS, seed: int = 0, masks: bool = False) -> dict[str, Tensor]:
@@ -66,6 +66,7 @@ def roboflow_weights(rows: int = ROWS, seed: int = 0, masks: bool = False) -> di
     shapes[f'{layer}.self_attn.in_proj_weight'] = (3 * DIMS, DIMS)
     shapes[f'{layer}.self_attn.in_proj_bias'] = (3 * DIMS,)
     linear(f'{layer}.self_attn.out_proj', DIMS, DIMS)
+    # Two heads with two points each, of (x, y).
     linear(f'{layer}.cross_attn.sampling_offsets', 2 * 2 * 2, DIMS)
     linear(f'{layer}.cross_attn.attention_weights', 2 * 2, DIMS)
     for name in ('value_proj', 'output_proj'):
@@ -107,7 +108,10 @@ def roboflow_weights(rows: int = ROWS, seed: int = 0, masks: bool = False) -> di
 
 
 def roboflow_file(path: Path, rows: int = ROWS, masks: bool = False, **content: Any) -> Path:
-    """A ``.pth`` as Roboflow publishes it: weights in ``model``, and the training's ``args``."""
+    """Write a ``.pth`` as Roboflow publishes it: weights in ``model``, and the training's ``args``.
+
+    ``content`` are further or other entries.
+    """
     args = Namespace(resolution=SIDE * PATCH, num_windows=WINDOWS, encoder='dinov2_windowed_small')
     torch.save({'model': roboflow_weights(rows, masks=masks), 'args': args} | content, path)
     return path
@@ -166,7 +170,7 @@ def eomt_folder(folder: Path, name: str, classes: int = 5, **processor: Any) -> 
     """Write a recorded EoMT as transformers' ``save_pretrained`` does.
 
     Args:
-        folder: where it is written.
+        folder: the folder to write.
         name: the beginning of the name of a file in ``tests/golden/eomt``.
         classes: number of classes in the config.
         **processor: the content of its ``preprocessor_config.json``.
@@ -179,8 +183,8 @@ def eomt_folder(folder: Path, name: str, classes: int = 5, **processor: Any) -> 
     }
     table, size = 'embeddings.position_embeddings.weight', arrays['images'].shape[-1]
     if table in weights:  # recorded for a rectangle; transformers saves tables of square images
-        weights[table] = weights[table][: SQUARE**2].contiguous()
-        size = SQUARE * weights['embeddings.patch_embeddings.projection.weight'].shape[-1]
+        weights[table] = weights[table][: EOMT_SIDE**2].contiguous()
+        size = EOMT_SIDE * weights['embeddings.patch_embeddings.projection.weight'].shape[-1]
     folder.mkdir()
     save_file(weights, folder / 'model.safetensors')
     width = weights['embeddings.cls_token'].shape[-1]
@@ -188,7 +192,7 @@ def eomt_folder(folder: Path, name: str, classes: int = 5, **processor: Any) -> 
         model_type='eomt' if name == 'Eomt' else 'eomt_dinov3',
         hidden_size=width,
         image_size=size,
-        num_attention_heads=HEADS_OF_EOMT,
+        num_attention_heads=EOMT_HEADS,
         id2label={str(i): f'thing {i}' for i in range(classes)},
     )
     (folder / 'config.json').write_text(json.dumps(config))

@@ -1,4 +1,4 @@
-"""Run a function in several processes of this machine, forked from that of the tests."""
+"""Run a function on several ranks: processes that are forked from that of the tests."""
 
 import faulthandler
 import gc
@@ -24,7 +24,7 @@ def on_ranks(count: int, folder: Path, function: Callable[..., None], *args: Any
     Args:
         count: number of processes.
         folder: an empty folder, for the rendezvous.
-        function: defined at the top of a module.
+        function: a function at the top level of a module.
         *args: its arguments.
     """
     try:
@@ -37,7 +37,7 @@ def on_ranks(count: int, folder: Path, function: Callable[..., None], *args: Any
 
 
 def _rank(rank: int, count: int, folder: str, function: Callable[..., None], args: tuple) -> None:
-    # Never destroy objects of other tests: the threads of their extensions do not run here.
+    # Objects of earlier tests must not be destroyed here: it may need threads, which fork() drops.
     gc.freeze()
     rendezvous = f'file://{folder}/rendezvous_of_{function.__name__}'
     with Path(folder, f'crash_of_rank_{rank}.txt').open('w') as trace:

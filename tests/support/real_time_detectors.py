@@ -1,4 +1,7 @@
-"""Tiny real-time detectors, their state as in the authors' files, and a comparison of outputs."""
+"""Build tiny real-time detectors (D-FINE and its relatives), and compare their outputs.
+
+`authors_state` renames their weights as in the authors' files, so that tests can read these back.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +28,7 @@ HGNET_CHANNELS = [8, 16, 24]
 
 
 def built(settings: dict[str, Any]) -> nn.Module:
-    """A detector with random weights and statistics, which keep the scale of its maps."""
+    """A detector with random weights and statistics, which keep the scale of its feature maps."""
     import mmdet.models  # noqa: F401
     from mmengine.registry import MODELS, init_default_scope
 
@@ -41,7 +44,7 @@ def built(settings: dict[str, Any]) -> nn.Module:
 
 
 def authors_state(model: nn.Module, points: Sequence[int]) -> dict[str, Tensor]:
-    """The state by the authors' names, with the ``num_points_scale`` of two decoder layers.
+    """The state dict by the authors' names, with the ``num_points_scale`` of two decoder layers.
 
     ``points`` are the numbers of sampling points of each level.
     """
@@ -49,9 +52,9 @@ def authors_state(model: nn.Module, points: Sequence[int]) -> dict[str, Tensor]:
     assert recognized.is_own
     state, unexported = AUTHORS.export(dict(recognized), heads=1)
     assert not unexported
-    shares = torch.tensor([1 / number for number in points for _ in range(number)])
+    scales = torch.tensor([1 / number for number in points for _ in range(number)])
     for i in range(2):
-        state[f'decoder.decoder.layers.{i}.cross_attn.num_points_scale'] = shares
+        state[f'decoder.decoder.layers.{i}.cross_attn.num_points_scale'] = scales
     return state
 
 

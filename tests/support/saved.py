@@ -1,4 +1,4 @@
-"""Saves models as their own libraries do, for tests of the names in files."""
+"""Save models as their own libraries do, for tests of the names of weights in files."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -8,7 +8,7 @@ from torch import nn
 
 
 def saved(model: nn.Module, folder: Path) -> str:
-    """Save a model's weights as its library does (MMEngine for ours), and return the file."""
+    """Save a model's weights as its library does, MMEngine for ours. Returns the file's path."""
     library = type(model).__module__.partition('.')[0]
     return str(
         {'transformers': _transformers, 'timm': _timm}.get(library, _mmengine)(model, folder)

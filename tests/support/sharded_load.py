@@ -1,4 +1,4 @@
-"""Run on two ranks by a test of loading weights into a model that is sharded over them."""
+"""Load weights into a model that is sharded over two ranks, for test_loadable.py."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,11 @@ from vit_plugin.weights import open_checkpoint
 
 
 def load(rank: int, config: dict, folder: str) -> None:
-    """Load theirs.npz into a sharded model in three ways; it must then equal ours.pth."""
+    """Load theirs.npz, weights in the authors' format, into a sharded model in three ways.
+
+    The model must then have the weights of ours.pth, the same ones in our format. This is the
+    program of each rank.
+    """
     dist.init_process_group(
         'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2
     )

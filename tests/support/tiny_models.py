@@ -13,7 +13,7 @@ from vit_plugin.config.task_model import ModelFacts
 Model = TypeVar('Model', bound=nn.Module)
 TINY_SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
 TINY = dict(TINY_SIZES, patch_size=8)
-CENTRED = dict(type='none', rotary=dict(form='centred', planes='halves'))  # as in DINOv3
+CENTRED = dict(type='none', rotary=dict(form='centred', planes='halves'))  # DINOv3's positions
 
 
 def randomize(model: Model, std: float = 0.05) -> Model:
@@ -51,12 +51,12 @@ def classifier(
 
 
 def model_facts(arguments: Mapping[str, Any], size: tuple[int, int], **facts: Any) -> ModelFacts:
-    """Facts of a model for three classes, whose ``build`` makes its backbone on the meta device.
+    """Facts of a model for three classes. Its ``build`` makes the backbone on the meta device.
 
     Args:
-        arguments: those of the backbone, with its type unless it is a VisionTransformer.
+        arguments: arguments of the backbone, with its type unless it is a VisionTransformer.
         size: height and width of the images in pixels.
-        **facts: further facts, or others than these.
+        **facts: further facts, or replacements of these.
     """
 
     def build(**changes: Any) -> nn.Module:

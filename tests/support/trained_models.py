@@ -7,7 +7,7 @@ from tiny_models import classifier
 
 from vit_plugin.inference.trained_model import TrainedModel
 
-NAMES = ('crane', 'cat', 'crane')
+NAMES = ('crane', 'cat', 'crane')  # ImageNet has two classes of this name
 
 
 def tiny_classifier(tiny: dict, classes: Sequence[str] = NAMES, **more: object) -> TrainedModel:

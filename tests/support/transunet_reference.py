@@ -1,4 +1,4 @@
-"""TransUNet by its equations, on a state dict with its authors' names.
+"""TransUNet by its equations, on weights with its authors' names, to compare ours with.
 
 It was compared with the authors' code (Beckschen/TransUNet at 02ef001) in float64, on random
 weights of R50-ViT-B_16 and ViT-B_16 with two blocks: at 224 and 320 px, with one and three skips.
@@ -31,7 +31,7 @@ def transunet(state: State, images: Tensor, heads: int) -> Tensor:
     grid = x.shape[2:]
     x = encoder(state, x.flatten(2).mT + state[f'{EMBEDDINGS}position_embeddings'], heads)
     x = conv_bn_relu(part(state, 'decoder.conv_more.'), x.mT.unflatten(2, grid))
-    for i in range(4):
+    for i in range(4):  # each doubles the resolution
         x = F.interpolate(x, scale_factor=2, mode='bilinear', align_corners=True)
         block = part(state, f'decoder.blocks.{i}.')
         if skips and x.shape[1] < block['conv1.0.weight'].shape[1]:
@@ -51,6 +51,8 @@ def conv_bn_relu(state: State, x: Tensor) -> Tensor:
 
 
 def encoder(state: State, x: Tensor, heads: int) -> Tensor:
+    """The transformer: tokens (B, N, C) -> tokens (B, N, C)."""
+
     def layer(name: str, x: Tensor) -> Tensor:
         return F.linear(x, state[f'{name}.weight'], state[f'{name}.bias'])
 
@@ -74,14 +76,15 @@ def encoder(state: State, x: Tensor, heads: int) -> Tensor:
 
 
 def resnet(state: State, images: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The last map, and the skips of strides 2, 4 and 8.
+    """The last feature map, and those of strides 2, 4 and 8 for the skip connections.
 
-    The skips are padded with zeros to these strides, since the pooling has no padding; the last
-    map is not.
+    The pooling has no padding, so maps are too small for their strides. The skips of strides 4 and
+    8 are padded with zeros; the last map is not.
     """
 
     def conv(name: str, x: Tensor, stride: int = 1) -> Tensor:
         w = state[f'{name}.weight']
+        # Weight standardization.
         w = w - w.mean((1, 2, 3), keepdim=True)
         w = w / (w.square().mean((1, 2, 3), keepdim=True) + 1e-5).sqrt()
         return F.conv2d(x, w, stride=stride, padding=w.shape[-1] // 2)
@@ -104,6 +107,7 @@ def resnet(state: State, images: Tensor) -> tuple[Tensor, list[Tensor]]:
             x = (shortcut + norm(f'{unit}.gn3', conv(f'{unit}.conv3', y))).relu()
             j += 1
         if i < 3:
+            # Blocks 1 and 2 have the strides 4 and 8.
             rows, columns = (side // (4 * i) for side in images.shape[2:])
             skips.append(F.pad(x, (0, columns - x.shape[3], 0, rows - x.shape[2])))
     return x, skips

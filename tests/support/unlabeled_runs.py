@@ -1,4 +1,4 @@
-"""Settings for tiny runs of pre-training, and the progress that their models read."""
+"""Settings for tiny runs of pre-training, and a stand-in for their progress."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ def unlabeled(
 ) -> dict[str, Any]:
     """Changes of ``tiny_cfg`` that train a model on views of its images, without validation.
 
-    ``steps`` come before the packing in the pipeline.
+    ``view`` is a view of MultiViewPreprocessor; ``steps`` come before the packing in the pipeline.
     """
     preprocessor = dict(
         type='vit_plugin.MultiViewPreprocessor', mean=[127.5], std=[127.5], views=[view]
@@ -29,7 +29,7 @@ def unlabeled(
 
 
 def at_first_step() -> MessageHub:
-    """Set the run's progress, which averages and temperatures read, to the first of ten steps."""
+    """Set the run's progress, which momenta and temperatures read, to the first of ten steps."""
     hub = MessageHub.get_current_instance()
     hub.update_info('max_iters', 10)
     hub.update_info('iter', 0)

@@ -1,8 +1,9 @@
-"""Small models of all kinds whose attention, positions and filters can be drawn (4 x 4 patches)."""
+"""Small backbones of all kinds that visualizations must support, with 4 x 4 patches."""
 
 from vit_plugin.models import VisionTransformer
 
 ROTARY = dict(type='none', rotary=dict(form='centred'))
+# Arguments on top of those of the fixture `tiny`, or `tiny_hybrid` for the hybrid.
 KINDS: dict[str, dict] = {
     'plain': dict(),
     'registers': dict(encoder=dict(reg_token=3, qk_norm=True)),

@@ -1,8 +1,10 @@
-"""Calls every registered class with a wrong value for each of its arguments.
+"""Call every registered class with wrong values for each of its arguments.
 
-``python tests/support/wrong_values.py`` prints a count for each outcome, and every call that does
-not end with an error in one sentence. An accepted value counts as right if the object then works
-on a tiny input; see :data:`WORKS`.
+``RIGHT`` has valid arguments of each class, which other tests use too. Each is replaced by all
+``VALUES``, misspelled and, if required, left out in turn. A call must end with an error in one
+sentence, or make an object that works on a tiny input, see ``WORKS``. ``python
+tests/support/wrong_values.py`` prints the number of each outcome, and every call without such an
+error.
 """
 
 import warnings
@@ -27,7 +29,8 @@ def optimizer() -> torch.optim.Optimizer:
     return torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1)
 
 
-# Valid arguments of a tiny object of each class, with the nested options that are to be spoilt.
+# Valid arguments of a tiny object of each class, with all nested options that are to be replaced. A
+# key may have a remark after the class's name.
 RIGHT: dict[str, dict[str, Any]] = {
     'VisionTransformer': dict(
         arch=TINY,
@@ -626,9 +629,10 @@ def registered() -> set[str]:
 
 
 KNOWN = registered()
-# A project's folder may have been removed.
+# A project's folder may have been removed, see benchmarks/deletion.py.
 RIGHT = {name: call for name, call in RIGHT.items() if name.partition(' ')[0] in KNOWN}
 
+# Wrong for most arguments.
 VALUES: tuple[Any, ...] = (
     None,
     True,
@@ -657,9 +661,9 @@ VALUES: tuple[Any, ...] = (
 
 
 def wrong_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the class, what is spoilt, and all arguments, for each wrong call."""
+    """Yield a key of RIGHT, what is wrong, and all arguments, for each wrong call."""
     for name, right in RIGHT.items():
-        yield from ((name, field, kwargs) for field, kwargs in spoilt(right))
+        yield from ((name, field, kwargs) for field, kwargs in wrong_variants(right))
         for key in Signature.of(cls_of(name)).required:
             yield (
                 name,
@@ -668,11 +672,11 @@ def wrong_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
             )
 
 
-def spoilt(right: dict[str, Any], path: str = '') -> Iterator[tuple[str, dict[str, Any]]]:
+def wrong_variants(right: dict[str, Any], path: str = '') -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield copies of a call, each with one wrong value, misspelled name or unknown argument."""
     for key, value in right.items():
         for wrong in VALUES:
-            if isinstance(wrong, bool) and isinstance(value, bool):
+            if isinstance(wrong, bool) and isinstance(value, bool):  # not wrong
                 continue
             yield f'{path}{key}={wrong!r}', {**right, key: wrong}
         others = {name: kept for name, kept in right.items() if name != key}
@@ -680,13 +684,14 @@ def spoilt(right: dict[str, Any], path: str = '') -> Iterator[tuple[str, dict[st
         # The options of another framework's class are checked by that class.
         if isinstance(value, dict) and '.' not in value.get('type', ''):
             yield from (
-                (field, {**right, key: inner}) for field, inner in spoilt(value, f'{path}{key}.')
+                (field, {**right, key: inner})
+                for field, inner in wrong_variants(value, f'{path}{key}.')
             )
     yield f'{path}nonsense', {**right, 'nonsense': 1}
 
 
 def cls_of(name: str) -> type:
-    """The class of a name in RIGHT, whose words after the first are a remark."""
+    """The class of a key of RIGHT."""
     name = name.partition(' ')[0]
     return next(
         value.get(name)
@@ -697,6 +702,7 @@ def cls_of(name: str) -> type:
 
 
 def tensors(value: Any) -> Iterator[Tensor]:
+    """All tensors in nested containers."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -706,9 +712,9 @@ def tensors(value: Any) -> Iterator[Tensor]:
         yield from tensors(list(value.values()))
 
 
-# Computes something with an object of each class and a tiny input; other classes are only built.
-TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
+TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)  # tiny inputs
 DEPTHS = torch.rand(2, 1, 8, 8)
+# Class -> what computes something with an object and a tiny input. Other classes are only built.
 WORKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(
         (
@@ -790,8 +796,8 @@ WORKS: dict[str, Callable[[Any], Any]] = {
 def outcome(name: str, kwargs: dict[str, Any]) -> tuple[str, str]:
     """The result of a call, and the text of its error if it has one.
 
-    ``sentence`` for an error of ours in one line; ``other exception``; for an accepted call
-    ``works``, or ``broken`` if its object raises or computes NaN or infinity.
+    The result is ``sentence`` for a ConfigError of one sentence, else ``other exception``. For an
+    accepted call it is ``works``, or ``broken`` if the object raises or computes NaN or infinity.
     """
     kwargs = {key: value() if value is optimizer else value for key, value in kwargs.items()}
     try:

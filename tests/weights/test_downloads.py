@@ -1,3 +1,5 @@
+"""Downloads are cached only if they are complete and readable, else they raise one sentence."""
+
 import io
 import os
 
@@ -24,7 +26,7 @@ def cache(tmp_path, monkeypatch):
 @pytest.mark.parametrize('case', cases(), ids=str)
 def test_downloads_are_correct_or_raise_one_sentence(case: Case, tmp_path):
     result, message = attempt(case, tmp_path)
-    assert result == ('one sentence' if case.says else 'right'), message
+    assert result == ('one sentence' if case.message else 'right'), message
 
 
 def test_requests_to_a_busy_server_are_repeated_with_one_message(cache, monkeypatch):

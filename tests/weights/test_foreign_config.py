@@ -1,4 +1,4 @@
-"""Entries of a foreign config raise unless they are read, known as unused, or at their default."""
+"""Entries of another library's config raise unless they are read, unused, or at their default."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.weights.foreign_config import ConfigKind, ForeignConfig
 from vit_plugin.weights.transformers_config import (
     STAGE_FIELDS,
-    blocks_before_outputs,
+    output_stages,
     transformers_kind,
 )
 
@@ -88,7 +88,7 @@ def test_aliases_of_a_field_must_agree():
         read(hidden=9, width=8)
 
 
-def test_only_accepts_the_listed_values():
+def test_require_accepts_only_the_listed_values():
     config = read(act='relu')
     config.require('act', 'gelu', 'relu')
     config.check()
@@ -98,7 +98,7 @@ def test_only_accepts_the_listed_values():
         read(flag=1).require('flag', True)
 
 
-def test_agree_compares_values_with_the_weights():
+def test_check_agreement_compares_values_with_the_weights():
     config = read(width=9, sizes=[3, 4])
     config.check_agreement(width=9, sizes=(3, 4), unknown=5)
     config.check()
@@ -139,7 +139,7 @@ def test_transformers_kind_lists_each_field_once():
 )
 def test_outputs_of_a_backbone_are_read(content, outputs):
     config = ForeignConfig(content, transformers_kind(STAGE_FIELDS))
-    assert blocks_before_outputs(config, 4) == outputs
+    assert output_stages(config, 4) == outputs
     config.check()
 
 
@@ -157,4 +157,4 @@ def test_outputs_of_a_backbone_are_read(content, outputs):
 )
 def test_invalid_outputs_of_a_backbone_raise(content, words):
     with rejects(words):
-        blocks_before_outputs(ForeignConfig(content, transformers_kind(STAGE_FIELDS)), 4)
+        output_stages(ForeignConfig(content, transformers_kind(STAGE_FIELDS)), 4)

@@ -24,6 +24,7 @@ from vit_plugin.weights import FORMATS, export
 
 
 def randomized(model: nn.Module) -> nn.Module:
+    """The model with random weights, in eval mode."""
     randomize(model).eval()  # MMPretrain's returns nothing
     return model
 
@@ -153,7 +154,7 @@ def test_npz_weights_load_through_torch_and_mmengine(name, tmp_path):
 
 
 LAYER_SCALE = dict(layer_scale_init_value=1e-5)
-NO_ROWS = dict(type='learned', prefix_rows=False)
+NO_ROWS = dict(type='learned', prefix_rows=False)  # a table for patches only
 
 # timm's model -> the one documented set of arguments that makes ours the same (docs/weights.md).
 TIMM = {
@@ -297,12 +298,12 @@ DIFFERENT_MODELS = {
 @pytest.mark.parametrize('load', [load_weights, VisionTransformer.load_state_dict])
 @pytest.mark.parametrize('name', DIFFERENT_MODELS)
 def test_different_models_of_timm_are_refused(name, load):
-    theirs, ours, key = DIFFERENT_MODELS[name]
+    their_arguments, our_arguments, key = DIFFERENT_MODELS[name]
     theirs = timm.models.VisionTransformer(
-        32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, **theirs
+        32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, **their_arguments
     )
     assert key in theirs.state_dict()
-    ours = tiny(**ours)
+    ours = tiny(**our_arguments)
     # load_state_dict leaves keys outside the encoder to torch, which raises RuntimeError.
     with pytest.raises((ConfigError, RuntimeError), match=re.escape(key)):
         load(ours, theirs.state_dict())
@@ -369,6 +370,7 @@ def test_timm_classifier_loads_by_load_state_dict():
 
 
 def tiny(**kwargs) -> VisionTransformer:
+    """A small backbone of ours that returns all tokens, in eval mode."""
     return VisionTransformer(
         **{'arch': TINY, 'img_size': 32, 'out_type': 'raw', 'numerics': 'timm', **kwargs}
     ).eval()
@@ -395,7 +397,7 @@ def hugging_face(name: str, **kwargs) -> nn.Module:
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(
-    ('name', 'theirs', 'ours'),
+    ('name', 'their_arguments', 'our_arguments'),
     [
         ('ViTModel', {}, dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)))),
         (
@@ -425,8 +427,8 @@ def hugging_face(name: str, **kwargs) -> nn.Module:
         ),
     ],
 )
-def test_transformers_outputs_and_format(name, theirs, ours, tmp_path):
-    theirs, ours = hugging_face(name, **theirs), tiny(**ours)
+def test_transformers_outputs_and_format(name, their_arguments, our_arguments, tmp_path):
+    theirs, ours = hugging_face(name, **their_arguments), tiny(**our_arguments)
     report = load_weights(ours, saved(theirs, tmp_path))
     form = FORMATS[dict(ViTModel='hf', DeiTModel='hf_deit').get(name, 'hf_dinov2')]
     gated = theirs.config.to_dict().get('use_swiglu_ffn')
@@ -469,7 +471,7 @@ def test_transformers_outputs_at_another_size(name, mode, encoder, call):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(
-    ('name', 'ours', 'head'),
+    ('name', 'our_arguments', 'head'),
     [
         ('ViTForImageClassification', dict(out_type='cls_token'), 'ViTClsHead'),
         (
@@ -479,12 +481,12 @@ def test_transformers_outputs_at_another_size(name, mode, encoder, call):
         ),
     ],
 )
-def test_transformers_loads_exported_classifiers(name, ours, head, tmp_path):
+def test_transformers_loads_exported_classifiers(name, our_arguments, head, tmp_path):
     """Exported classifiers in transformers itself. Imports: ``formats/test_hugging_face.py``."""
     numerics = dict(base='timm', norm_cfg=dict(eps=1e-12))
     source = randomized(
         classifier(
-            dict(arch=TINY, img_size=32, numerics=numerics, **ours),
+            dict(arch=TINY, img_size=32, numerics=numerics, **our_arguments),
             5,
             type=f'vit_plugin.{head}',
         )
@@ -562,7 +564,7 @@ def test_torchvision_classifier_has_equal_outputs(tmp_path):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(
-    ('theirs', 'ours'),
+    ('layer_cfg', 'our_arguments'),
     [
         ({}, {}),
         (
@@ -575,15 +577,15 @@ def test_torchvision_classifier_has_equal_outputs(tmp_path):
         ),
     ],
 )
-def test_mmpretrain_outputs_and_round_trip(theirs, ours, tmp_path):
+def test_mmpretrain_outputs_and_round_trip(layer_cfg, our_arguments, tmp_path):
     from mmpretrain.models import VisionTransformer as TheirVisionTransformer
 
     theirs = randomized(
         TheirVisionTransformer(
-            dict(TINY), 32, 8, out_type='raw', layer_scale_init_value=1.0, layer_cfgs=theirs
+            dict(TINY), 32, 8, out_type='raw', layer_scale_init_value=1.0, layer_cfgs=layer_cfg
         )
     )
-    ours = tiny(**dict(dict(encoder=LAYER_SCALE), **ours))
+    ours = tiny(**dict(dict(encoder=LAYER_SCALE), **our_arguments))
     state = theirs.state_dict()
     report = load_weights(ours, saved(theirs, tmp_path))
     assert (report.format, report.ignored) == ('mmpretrain', {})

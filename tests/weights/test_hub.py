@@ -14,7 +14,10 @@ from vit_plugin.weights.published import Published
 
 
 def cached(root, *revisions, main=''):
-    """A repository in the hub's cache, with a model of each revision."""
+    """A repository in the hub's cache, with a model of each revision.
+
+    ``main`` is the revision that the branch main refers to; '' leaves it out.
+    """
     folder = root / 'models--org--name'
     for revision in revisions:
         path = folder / 'snapshots' / revision

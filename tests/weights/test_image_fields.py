@@ -1,6 +1,7 @@
 """Every field of configs of encoders and classifiers is computed as in transformers, or refused.
 
-Slow, and only with transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
+``Walked`` gives each field a second value, and compares the outputs of both implementations. It is
+slow, and needs transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
 """
 
 import pytest
@@ -38,8 +39,8 @@ SECOND = {
     'text_config.hidden_act': 'relu',
 }
 MODELS = {
-    # Class of models: its config class without the suffix, its values, and arguments of a forward
-    # (None if the forward takes no interpolate_pos_encoding).
+    # Class of models, maybe with a note: its config class without the suffix, its values, and
+    # arguments of a forward (None if the forward takes no interpolate_pos_encoding).
     'ViTForImageClassification': ('ViT', dict(VIT, **LABELS), {}),
     'ViTModel': ('ViT', VIT, {}),
     'DeiTForImageClassification': ('DeiT', dict(VIT, **LABELS), {}),
@@ -82,7 +83,7 @@ MODELS = {
 POOLED = ('CLIP', 'Siglip', 'Aimv2', 'Pixio')  # models whose pooler_output is compared
 
 
-def theirs(name, options):
+def their_outputs(name, options):
     """Map a model of transformers to a function from images to logits or features."""
 
     def outputs(model):
@@ -105,11 +106,12 @@ def theirs(name, options):
 
 
 def _features(tokens, name):
+    """The features of an image (N, C), as our model pools its tokens (N, L, C)."""
     averaged = name.startswith(('Siglip', 'Aimv2'))  # the others have a class token
     return tokens.mean(dim=1) if averaged else tokens[:, 0]
 
 
-def ours(classifies):
+def our_outputs(classifies):
     """Map a folder to a function from images to our model's logits or features."""
 
     def outputs(folder):
@@ -126,15 +128,15 @@ def ours(classifies):
 
 @pytest.mark.parametrize('name', MODELS)
 def test_each_field_is_computed_or_refused(tmp_path, name):
-    config, values, options = MODELS[name]
+    config_name, values, options = MODELS[name]
     walked = Walked(
-        getattr(transformers, f'{config}Config'),
+        getattr(transformers, f'{config_name}Config'),
         getattr(transformers, name.partition(',')[0]),
         values,
         SECOND,
         # Sizes of whole patches, also of 8 pixels and at the second patch size.
         (112, 168) if values.get('patch_size') == 14 else (64, 96),
-        theirs(name, options),
-        ours('Classification' in name),
+        their_outputs(name, options),
+        our_outputs('Classification' in name),
     )
     assert not walked.faults(tmp_path)

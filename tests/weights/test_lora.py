@@ -1,3 +1,6 @@
+"""LoRA adapters in a checkpoint are merged into the weights that they adapt."""
+
+import pytest
 import torch
 from rejection import rejects
 
@@ -25,7 +28,19 @@ def test_adapters_are_merged_when_weights_are_read():
     assert torch.equal(merged['blocks.0.attn.qkv.weight'], 1 + 8 / 2 * product)
 
 
-def test_adapters_without_a_scale_are_refused():
-    for content in (ADAPTED, dict(meta=dict(lora=dict(r=2)), state_dict=ADAPTED)):
-        with rejects('its meta lacks their scale'):
-            assert Checkpoint('x.pth', content).weights
+@pytest.mark.parametrize(
+    'lora', [None, dict(r=2), dict(r=0, alpha=8.0), dict(r=2, alpha='8'), 'text']
+)
+def test_adapters_without_a_valid_scale_are_refused(lora):
+    with rejects('its meta lacks their scale'):
+        assert Checkpoint('x.pth', dict(meta=dict(lora=lora), state_dict=ADAPTED)).weights
+    with rejects('its meta lacks their scale'):
+        assert Checkpoint('x.pth', ADAPTED).weights
+
+
+@pytest.mark.parametrize('missing', ['base_layer.weight', 'lora_B.default.weight'])
+def test_incomplete_adapters_are_refused(missing):
+    state = {name: value for name, value in ADAPTED.items() if not name.endswith(missing)}
+    content = dict(meta=dict(lora=dict(r=2, alpha=8.0)), state_dict=state)
+    with rejects(r'blocks.0.attn.qkv.lora_A.default.weight, but lacks .*: it is damaged'):
+        assert Checkpoint('x.pth', content).weights

@@ -86,14 +86,15 @@ AUTHORS = {
 }
 
 
-def of_timm(name: str) -> nn.Module:
+def timm_model(name: str) -> nn.Module:
+    """timm's model with random weights, by its key in ``MODELS``."""
     torch.manual_seed(0)
     model = eva.Eva(**MODELS[name]).eval()
     randomize(model)
     return model
 
 
-def ours(monkeypatch, theirs: nn.Module) -> VisionTransformer:
+def our_model(monkeypatch, theirs: nn.Module) -> VisionTransformer:
     """Our model with the arguments of timm's."""
     monkeypatch.setattr('vit_plugin.zoo.definition.build_on_meta', lambda name: theirs)
     return VisionTransformer('timm://of_this_test', out_type='raw').eval()
@@ -119,8 +120,8 @@ def as_the_authors(name: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize('name', MODELS)
 def test_weights_with_timms_names_give_timms_features(monkeypatch, name, tmp_path):
-    theirs, images = of_timm(name), torch.randn(1, 3, 32, 32)
-    model = ours(monkeypatch, theirs)
+    theirs, images = timm_model(name), torch.randn(1, 3, 32, 32)
+    model = our_model(monkeypatch, theirs)
     report = load_weights(model, saved(theirs, tmp_path))
     assert not any('numerics' in note for note in report.notes)
     with torch.no_grad():
@@ -131,11 +132,11 @@ def test_weights_with_timms_names_give_timms_features(monkeypatch, name, tmp_pat
 
 @pytest.mark.parametrize('name', AUTHORS)
 def test_weights_with_the_authors_names_are_the_same(monkeypatch, name):
-    theirs = of_timm(name)
+    theirs = timm_model(name)
     state = as_the_authors(name, theirs.state_dict())
     read = eva.checkpoint_filter_fn(dict(state), theirs)
     assert_same_state(theirs, read)  # timm reads these names, too
-    first, second = (ours(monkeypatch, theirs) for _ in range(2))
+    first, second = (our_model(monkeypatch, theirs) for _ in range(2))
     load_weights(first, theirs.state_dict())
     load_weights(second, dict(state, mask_token=torch.zeros(1, 32)))
     assert_same_state(first, second)
@@ -143,8 +144,8 @@ def test_weights_with_the_authors_names_are_the_same(monkeypatch, name):
 
 @pytest.mark.parametrize('name', ['dinov3', 'eva02 small', 'eva02 base', 'eva giant'])
 def test_exported_weights_have_timms_names(monkeypatch, name):
-    theirs = of_timm(name)
-    model = ours(monkeypatch, theirs)
+    theirs = timm_model(name)
+    model = our_model(monkeypatch, theirs)
     load_weights(model, theirs.state_dict())
     exported, omitted, _ = export(model.state_dict(), 'timm', heads=2)
     assert not omitted
@@ -157,17 +158,17 @@ def test_exported_weights_have_timms_names(monkeypatch, name):
 
 def test_biases_of_zeros_are_ignored(monkeypatch):
     """The larger DINOv3 were published with biases of zeros, which timm's models lack."""
-    theirs = of_timm('dinov3')
+    theirs = timm_model('dinov3')
     state = theirs.state_dict()
     for key in state:
         if key.endswith(('q_bias', 'v_bias')):
             state[key].zero_()
     bare = eva.Eva(**dict(DINOV3, qkv_bias=False))
-    report = load_weights(ours(monkeypatch, bare), state)
+    report = load_weights(our_model(monkeypatch, bare), state)
     assert report.ignored['blocks.1.attn.q_bias'] == 'all zeros, which changes nothing'
     state['blocks.1.attn.q_bias'][0] = 1.0
-    with rejects(r"blocks.1.attn.q_bias \(taken with encoder=dict\(qkv_bias='qv'\)\)"):
-        load_weights(ours(monkeypatch, bare), state)
+    with rejects(r"blocks.1.attn.q_bias \(needs encoder=dict\(qkv_bias='qv'\)\)"):
+        load_weights(our_model(monkeypatch, bare), state)
 
 
 def test_exporting_options_that_timm_lacks_raises(tiny):
@@ -200,7 +201,7 @@ def test_transformers_dinov3_has_equal_outputs(monkeypatch, gated, tmp_path):
         if gated
         else dict(DINOV3, mlp_ratio=2)
     )
-    model = ours(monkeypatch, eva.Eva(**cfg, norm_layer=partial(LayerNorm, eps=1e-5)))
+    model = our_model(monkeypatch, eva.Eva(**cfg, norm_layer=partial(LayerNorm, eps=1e-5)))
     report = load_weights(model, saved(theirs, tmp_path))
     assert report.format == 'hf_dinov3'
     assert set(report.ignored) == {'embeddings.mask_token'}
@@ -241,6 +242,7 @@ def dinov3(monkeypatch) -> tuple[nn.Module, VisionTransformer]:
 
 
 def cropped(images: Tensor) -> Tensor:
+    """The part of images that whole patches of 16 pixels cover."""
     return images[..., : images.shape[-2] // 16 * 16, : images.shape[-1] // 16 * 16]
 
 
@@ -290,7 +292,7 @@ def test_dinov3_gives_transformers_features(dinov3, size):
 
 
 def test_perception_encoder_loads_from_the_authors_names(monkeypatch):
-    theirs = of_timm('pe')
+    theirs = timm_model('pe')
     names = {
         'patch_embed.proj': 'conv1',
         'blocks.': 'transformer.resblocks.',
@@ -318,7 +320,7 @@ def test_perception_encoder_loads_from_the_authors_names(monkeypatch):
     assert torch.equal(
         read['blocks.1.attn.qkv.bias'], theirs.state_dict()['blocks.1.attn.qkv.bias']
     )
-    first, second = (ours(monkeypatch, theirs) for _ in range(2))
+    first, second = (our_model(monkeypatch, theirs) for _ in range(2))
     load_weights(first, theirs.state_dict())
     report = load_weights(second, dict(state, logit_scale=torch.ones(())))
     assert report.format == 'clip'

@@ -1,3 +1,5 @@
+"""Open checkpoints from every source: files, URLs, hubs, and through MMEngine's loader."""
+
 import functools
 import http.server
 import json

@@ -1,3 +1,5 @@
+"""Patterns of keys match the keys that they format."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -39,6 +39,7 @@ def test_records_survive_a_round_trip():
 
 
 def nested_record(levels: int) -> dict:
+    """A record with so many levels below it, as plain values."""
     record = dict(source='x')
     for _ in range(levels):
         record = dict(source='x', links=[dict(part='start', of=record)])
@@ -119,9 +120,9 @@ def test_archives_with_a_record_stay_readable(name, write, tmp_path):
     append_record(path, CHAIN)
     assert file_record(path) == carried_record(open_checkpoint(path)) == CHAIN
     read = open_checkpoint(path).weights
-    theirs = np.load(path) if name == 'x.npz' else torch.load(path, weights_only=True, mmap=True)
-    assert [*read] == [*theirs] == ['norm.weight']
-    assert torch.equal(read['norm.weight'], torch.as_tensor(theirs['norm.weight']))
+    plain = np.load(path) if name == 'x.npz' else torch.load(path, weights_only=True, mmap=True)
+    assert [*read] == [*plain] == ['norm.weight']
+    assert torch.equal(read['norm.weight'], torch.as_tensor(plain['norm.weight']))
 
 
 def test_our_checkpoints_carry_a_record(tmp_path):

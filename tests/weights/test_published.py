@@ -1,4 +1,4 @@
-"""Read what files of published models state."""
+"""Read the metadata of third-party checkpoints: class names, normalization, settings, names."""
 
 import pytest
 import torch

@@ -18,8 +18,10 @@ from vit_plugin.weights import FORMATS, open_checkpoint
 from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.saved_settings import saved_backbone, training_settings
 
+# The `pos_embed` of a DINOv3.
 V3 = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=50.0))
 SCALED = dict(layer_scale_init_value=0.1, reg_token=2)
+# Arguments of our backbone, by the `model_type` of transformers; 'gated' is a DINOv3, too.
 ENCODER_ARGUMENTS = {
     'dinov2': dict(encoder=dict(layer_scale_init_value=0.1)),
     'dinov2_with_registers': dict(encoder=SCALED),
@@ -33,6 +35,7 @@ ENCODER_ARGUMENTS = {
 
 
 def model_of(name: str) -> VisionTransformer:
+    """Our random model with the arguments of this name. Two calls give the same."""
     torch.manual_seed(0)
     arguments = dict(dict(numerics='timm'), **ENCODER_ARGUMENTS[name])
     return randomize(VisionTransformer(TINY, img_size=32, **arguments)).eval()
@@ -325,7 +328,10 @@ ENCODERS = {
 
 
 def encoder_in(folder, name, **changes):
-    """Write random weights of one of :data:`ENCODERS`, and return the same model here."""
+    """Write random weights of one of :data:`ENCODERS`, and return the same model here.
+
+    ``changes`` are entries of ``config.json``.
+    """
     model_type, class_name, form, arguments, neck, config_of_name = ENCODERS[name]
     backbone = dict(arguments, type='vit_plugin.VisionTransformer', arch=TINY, img_size=32)
     parts = Parts(dict(dict(out_type='cls_token'), **backbone), neck, TINY['embed_dims'])

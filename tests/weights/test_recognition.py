@@ -12,6 +12,7 @@ from vit_plugin.weights.formats.own import OWN
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.recognition import recognize, without_wrapper_prefixes
 
+# A small model of timm, whose tensors differ from one another.
 STATE = {
     name: torch.full_like(value, i)
     for i, (name, value) in enumerate(
@@ -104,11 +105,11 @@ def test_chunks_of_blocks_from_dinov2s_training_are_flattened(prefix):
         (dict(state_dict=STATE, **{'pytorch-lightning_version': '2.5.0'}), False),
     ],
 )
-def test_averages_are_preferred_with_a_note(content, noted, monkeypatch):
+def test_ema_weights_are_preferred_with_a_note(content, noted, monkeypatch):
     printed = []
     monkeypatch.setattr(
         'vit_plugin.weights.reading.files.print_log', lambda text, *_: printed.append(text)
     )
     assert Checkpoint('x.pth', content).weights == STATE
     assert bool(printed) == noted
-    assert all('the averages in' in text for text in printed)
+    assert all('the EMA weights in' in text for text in printed)

@@ -1,3 +1,5 @@
+"""Rules convert keys and arrays in both directions."""
+
 import pytest
 import torch
 
@@ -12,7 +14,7 @@ def test_rules_need_all_their_tensors():
     arrays = {
         name: torch.full((2, 3), value) for name, value in (('q0', 1.0), ('k0', 2.0), ('v0', 3.0))
     }
-    joined = steps[0].make(arrays)
+    joined = steps[0].to_ours(arrays)
     assert joined[:, 0].tolist() == [1, 1, 2, 2, 3, 3]
     exported, _ = form.export({'qkv0': joined}, 1)
     assert {name: value.tolist() for name, value in exported.items()} == {

@@ -83,7 +83,7 @@ def test_addresses_are_read_and_names_in_hubs_are_not(tmp_path, monkeypatch):
         address = f'{server.address}/right/epoch_1.pth'
         assert training_settings(address) == dict(UNIT_PIXELS, img_size=32)
         open_checkpoint(address)
-        assert len(server.asked) == 1  # the file is cached
+        assert len(server.requests) == 1  # the file is cached
     with rejects('s3://, which is not read safely'):
         training_settings('s3://bucket/x.pth')
     for source in (None, {}, 'none.pth', 'timm://vit_base_patch16_224', 'hf://org/name'):

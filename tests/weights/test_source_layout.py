@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from rejection import rejects
@@ -10,7 +11,7 @@ from safetensors.torch import save_file
 from tiny_models import TINY, randomize
 
 from vit_plugin.models import VisionTransformer
-from vit_plugin.weights import FORMATS, open_checkpoint
+from vit_plugin.weights import FORMATS, open_checkpoint, recognize
 from vit_plugin.weights.carried_records import file_record
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.source_layout import changed_tensors, export_to_source_layout
@@ -26,6 +27,7 @@ def run_of(state, **meta):
 
 
 def tiny(**arguments):
+    """The state of a small random model, by our names. Two calls give the same."""
     torch.manual_seed(0)
     return randomize(
         VisionTransformer(TINY, img_size=32, numerics='timm', **arguments)
@@ -107,6 +109,27 @@ def test_checkpoints_of_runs_get_the_trained_backbone(tmp_path):
     assert written.keys() == {'meta', 'state_dict'}
     assert torch.equal(written['state_dict']['backbone.cls_token'], trained['cls_token'])
     assert torch.equal(written['state_dict']['bbox_head.scale'], torch.ones(2))
+
+
+def test_arrays_of_flax_keep_their_axes(tmp_path):
+    """Its attention has an axis for the heads, and old norms are (1, 1, 1, C)."""
+    state = tiny()
+    weights, omitted = FORMATS['jax'].export(state, heads=2)
+    assert not omitted
+    norm = 'Transformer/encoder_norm/scale'
+    arrays = {name: value.numpy() for name, value in weights.items()}
+    arrays[norm] = arrays[norm].reshape(1, 1, 1, -1)
+    np.savez(tmp_path / 'theirs.npz', **arrays)
+    changed = ('blocks.1.attn.qkv.weight', 'blocks.1.attn.proj.weight', 'norm.weight')
+    trained = {name: value + 1 if name in changed else value for name, value in state.items()}
+    original = open_checkpoint(tmp_path / 'theirs.npz')
+    export_to_source_layout(original, run_of(trained), tmp_path / 'again.npz')
+    again = open_checkpoint(tmp_path / 'again.npz').weights
+    assert {name: value.shape for name, value in again.items()} == {
+        name: value.shape for name, value in arrays.items()
+    }
+    ours = recognize(again)
+    assert all(torch.equal(ours[name], trained[name]) for name in ours)
 
 
 def test_other_models_and_sizes_are_refused(folder):

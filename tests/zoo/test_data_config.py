@@ -161,7 +161,7 @@ FILE = dict(
                 crop_size=dict(height=224, width=224),
             ),
             dict(crop_mode='squash', crop_pct=0.875),
-        ),  # as of DeiT
+        ),  # as DeiT's processor
         (
             dict(size=256, do_center_crop=True, crop_size=224),
             dict(crop_mode='center', crop_pct=0.875),

@@ -157,7 +157,7 @@ def test_unknown_names_raise(name, words):
 
 
 def small_timm_model(**changes):
-    """A small model of timm's class, without a name."""
+    """A small model of timm's class, without a name. ``changes`` are its arguments."""
     with torch.device('meta'):
         return TimmViT(
             **dict(dict(img_size=32, patch_size=8, embed_dim=32, depth=1, num_heads=2), **changes)

@@ -47,6 +47,13 @@ QUICK = {('mmpretrain', name) for name in VARIANTS if not name.startswith('compi
 
 
 class Framework(NamedTuple):
+    """A framework's model around a backbone, and a batch for it.
+
+    Attributes:
+        model: the config of the backbone -> that of the model.
+        batch: makes random images with labels.
+    """
+
     model: Callable[[dict], dict[str, Any]]
     batch: Callable[[], dict[str, Any]]
 
@@ -167,6 +174,7 @@ def test_a_step_trains_the_right_parameters_at_the_right_rates(framework, varian
 
 
 def merged(base: dict, changes: dict) -> dict:
+    """The arguments with changes; those of ``encoder`` are merged."""
     return dict(base, **dict(changes, encoder=dict(base['encoder'], **changes.get('encoder', {}))))
 
 

@@ -10,7 +10,7 @@ from benchmarks.zoo import randomize
 from vit_plugin.models import load_weights
 from vit_plugin.zoo.catalog import catalog_config
 
-# timm's name: out_type of the backbone, and mode of the pooling.
+# timm's name -> the out_type of our backbone, and the mode of our neck, if there is one.
 POOLINGS = {
     'vit_base_patch16_sapiens2': ('cls_token', None),
     'vit_tiny_patch16_dinov3_qkvb': ('avg_featmap', None),
@@ -43,7 +43,7 @@ def test_pooled_features_equal_timms(monkeypatch, name):
     images = torch.randn(2, 3, *model.backbone.img_size)
     theirs, model = theirs.double(), model.double()
     if getattr(theirs, 'rope', None) is not None:
-        theirs.rope.float()
+        theirs.rope.float()  # ours computes its angles in float32, too
     with torch.no_grad():
         (pooled,) = model.neck(model.backbone(images.double()))
         torch.testing.assert_close(pooled, theirs(images.double()), rtol=1e-12, atol=1e-12)

@@ -1,4 +1,8 @@
-"""Check the types and arguments of the components that MMEngine builds from a config."""
+"""Look up the classes that a config names, and explain the errors of building them.
+
+MMEngine's registries raise errors of many classes, which name neither the nearest class nor the
+argument that is wrong. Here they become one sentence.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +32,7 @@ def registered_names(registry: 'Registry') -> list[str]:
         for scope, child in ancestor.children.items():
             if child is not registry:
                 lazy_modules = getattr(child, 'lazy_modules', None)
-                if lazy_modules is not None:  # a registry of ours; importing a framework may fail
+                if lazy_modules is not None:  # this package's; importing a framework may fail
                     child.import_from_location()
                 known = (*child.module_dict, *(lazy_modules or ()))
                 names |= {f'{scope}.{name}' for name in known}
@@ -37,62 +41,63 @@ def registered_names(registry: 'Registry') -> list[str]:
 
 
 def describe_unknown_name(name: str, registry: 'Registry') -> str:
-    """The end of a sentence about a name that is not in a registry."""
+    """The end of a sentence about a name that is not in a registry, with the nearest names."""
     remedy = suggestion(
         name, registered_names(registry), cutoff=0.7, key=unscoped, instead_of_list=IMPORT_REMEDY
     )
     return f'there is no {name!r} among the {registry.name.replace("_", " ")}s; {remedy}'
 
 
-def look_up_class(kind: Any, registry: 'Registry', scope: str | None) -> Any:
+def look_up_class(name_or_class: Any, registry: 'Registry', scope: str | None) -> Any:
     """The class with this name in the scope of a framework, or None.
 
     A class is returned unchanged.
     """
-    if not isinstance(kind, str):
-        return kind
+    if not isinstance(name_or_class, str):
+        return name_or_class
     with registry.switch_scope_and_registry(scope) as here:
         try:
-            return here.get(kind)
+            return here.get(name_or_class)
         except RuntimeError:  # raised by some versions of MMEngine
             return None
 
 
-def find_class(place: str, kind: Any, registry: 'Registry', scope: str | None) -> Any:
+def find_class(place: str, name_or_class: Any, registry: 'Registry', scope: str | None) -> Any:
     """The class that :func:`look_up_class` finds.
 
     Raises:
         ConfigError: if there is none. The sentence begins with ``place``.
     """
-    kind_class = look_up_class(kind, registry, scope)
-    if kind_class is None:
+    found = look_up_class(name_or_class, registry, scope)
+    if found is None:
         with registry.switch_scope_and_registry(scope) as here:
-            raise ConfigError(f'{place}: {describe_unknown_name(kind, here)}')
-    return kind_class
+            raise ConfigError(f'{place}: {describe_unknown_name(name_or_class, here)}')
+    return found
 
 
 def why_not_built(error: BaseException) -> str | None:
     """The sentence about the component that MMEngine could not build, or None for another error.
 
-    MMEngine's message names the component, but not the alternatives nor its place in the config.
-    The frame that raised the error has the component itself.
+    MMEngine's message names the component, but neither the alternatives nor its place in the
+    config. The class and its arguments are read from the locals of the frame that raised the error.
     """
     for cause, build_locals in _failed_builds(error):
-        kind: Any = build_locals.get('obj_cls')
+        # obj_cls, obj_type and args are variables of MMEngine's build_from_cfg.
+        component_class: Any = build_locals.get('obj_cls')
         arguments = build_locals.get('args')
-        is_missing = kind is None and isinstance(cause, (KeyError, RuntimeError))
+        is_missing = component_class is None and isinstance(cause, (KeyError, RuntimeError))
         if is_missing and isinstance(build_locals.get('obj_type'), str):
             return describe_unknown_name(build_locals['obj_type'], build_locals['registry'])
         if isinstance(cause, TypeError) and isinstance(arguments, Mapping):
             try:
-                check(kind.__name__, Signature.of(kind), (), arguments)
+                check(component_class.__name__, Signature.of(component_class), (), arguments)
             except ConfigError as problem:
                 return str(problem)
     return None
 
 
 def _failed_builds(error: BaseException | None) -> Iterator[tuple[BaseException, dict[str, Any]]]:
-    """The errors that led to an error, each with the locals of MMEngine's ``build_from_cfg``.
+    """An error and those that led to it, each with the locals of MMEngine's ``build_from_cfg``.
 
     The error itself comes first. Of nested components, the innermost comes first.
     """

@@ -15,13 +15,19 @@ from vit_plugin.suggestions import closest, suggestion
 
 from .signature import Signature, names_within
 
-FIRST_ERRORS = ('extra_forbidden', 'missing')  # pydantic's error types that are reported first
+# pydantic's error types that are reported first: an unknown argument, and a missing one.
+FIRST_ERRORS = ('extra_forbidden', 'missing')
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
 
 
 def check(owner: str, signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Check the given arguments.
+    """Check the arguments of a call.
+
+    Args:
+        owner: name of the function or class, the subject of the sentence.
+        signature: the arguments that it takes.
+        args, kwargs: the given arguments.
 
     Raises:
         ConfigError: for the first argument that is unknown, missing, given twice, or of the wrong
@@ -48,7 +54,7 @@ def check(owner: str, signature: Signature, args: Sequence[Any], kwargs: Mapping
 
 
 def _sentence(error: ValidationError, signature: Signature, values: Mapping[str, Any]) -> str:
-    """The end of a sentence about the first wrong argument. Its subject is the owner.
+    """The end of a sentence about the first wrong argument. The owner, its subject, comes before.
 
     For a union, the sentence is about the member that fits best.
     """
@@ -63,18 +69,18 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     )
     path = min(problems_by_path, key=_order)[0]
     problems = [problem for other, problem in problems_by_path if other == path]
-    kind, value = problems[0]['type'], problems[0]['input']
+    error_type, value = problems[0]['type'], problems[0]['input']
     *outer, name = path
     place = f': {_path_text(outer)}' if outer else ''
-    if kind == 'missing' and isinstance(name, int):
+    if error_type == 'missing' and isinstance(name, int):  # an item of a tuple
         return f': {_path_text(outer)} has {counted(name, "item")}; give more.'
-    if kind == 'missing':
+    if error_type == 'missing':
         return f'{place} needs {name}; give it.'
-    if kind == 'extra_forbidden':
+    if error_type == 'extra_forbidden':
         if not outer and name in signature.renamed:
             return f' takes no {name} any more; write {signature.renamed[name]}.'
         known = list(signature.fields)
-        if outer:  # pydantic's path has the name of the dict before that of the entry
+        if outer:  # in pydantic's path, the TypedDict's name comes before the key, at index -2
             known = names_within(signature.fields[str(outer[0])], outer[1:], problems[0]['loc'][-2])
         remedy = suggestion(name, known, list_start='it takes')
         # The other arguments may be left over from a base config with another class.
@@ -102,9 +108,10 @@ def _order(pair: tuple[Any, Any]) -> tuple[bool, int]:
     First come unknown and missing arguments, then unknown and missing names within arguments, then
     wrong values.
     """
-    path, kind = pair[0], pair[1]['type']
-    rank = FIRST_ERRORS.index(kind) if kind in FIRST_ERRORS else len(FIRST_ERRORS)
-    return len(path) > 1 or kind not in FIRST_ERRORS, rank
+    path, error_type = pair[0], pair[1]['type']
+    is_first = error_type in FIRST_ERRORS
+    rank = FIRST_ERRORS.index(error_type) if is_first else len(FIRST_ERRORS)
+    return len(path) > 1 or not is_first, rank
 
 
 def _without_other_dicts(problems: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -150,6 +157,7 @@ def _demand(problem: Any) -> str:
 
 
 def _short(value: Any) -> str:
+    """A value as one line of limited length."""
     return ' '.join(_REPR.repr(value).split())
 
 

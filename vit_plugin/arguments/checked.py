@@ -1,8 +1,8 @@
-"""Classes that check their arguments.
+"""The decorator of classes and functions that check their own arguments.
 
-The annotations of the constructor are the only source. Every class that is registered in
-:mod:`vit_plugin.registry` is checked, whether it is built from a config or in Python. The values
-are not changed.
+The annotations are the only source of types and ranges. Every class that is registered in
+:mod:`vit_plugin.registry` is decorated, and so checked whether it is built from a config or in
+Python. The values are not changed.
 """
 
 from collections.abc import Callable
@@ -68,14 +68,14 @@ def _check_layers(built: Any) -> None:
         layers = cfg.get('layer') or ()
         if not layers:
             continue
-        kinds = {
+        layer_names = {
             base.__name__
             for module in built.modules()
             for base in (type(module), *type(module).__bases__)
         }
         for layer in [layers] if isinstance(layers, str) else layers:
-            if layer not in kinds:
+            if layer not in layer_names:
                 raise ConfigError(
                     f'{type(built).__name__}: init_cfg: layer={layer!r} is not one of its layers; '
-                    f'{suggestion(layer, sorted(kinds))}'
+                    f'{suggestion(layer, sorted(layer_names))}'
                 )

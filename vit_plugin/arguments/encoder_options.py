@@ -1,7 +1,8 @@
-"""The options of ``encoder``: each is a field, with its values, default and meaning.
+"""The options of a ViT's argument ``encoder``: each is a field, with its type, default and meaning.
 
-The check of ``encoder=dict(...)``, the arguments that the zoo reads from timm's modules, the hints
-for loading and the table in docs/models.md follow from the fields.
+They are declared only here. The check of ``encoder=dict(...)``, the arguments that the zoo reads
+from timm's modules, the hints for loading weights and the table in docs/models.md follow from the
+fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,8 @@ def option(default: Any, description: str, creates: Mapping[str, str] | None = N
     Args:
         default: the default value.
         description: what it means, for the documentation.
-        creates: values of the option, and the pattern of the parameters that each creates.
+        creates: for values of the option, as written in Python, the pattern of the names of the
+            parameters that this value creates, see :class:`~vit_plugin.weights.patterns.Pattern`.
     """
     return field(default=default, metadata=dict(description=description, creates=creates or {}))
 
@@ -144,7 +146,8 @@ class EncoderOptions:
 
 
 OPTIONS = {entry.name: entry for kind in (EncoderOptions, BlockOptions) for entry in fields(kind)}
-# Patterns of parameters, and the entry of ``encoder`` that creates them.
+# By pattern of parameter names, the option that creates them: for hints when a file has parameters
+# that the model lacks.
 CREATING_OPTIONS = {
     pattern: f'encoder=dict({name}={value})'
     for name, entry in OPTIONS.items()
@@ -193,8 +196,8 @@ def read_options(
     """The options of an encoder, and those of each of its blocks.
 
     Raises:
-        ConfigError: if a list does not have one value for each block, or if a window has not one of
-            size and number.
+        ConfigError: if a list does not have one value for each block, or if a window has both or
+            neither of size and number.
     """
     encoder_values = {
         entry.name: encoder[entry.name] for entry in fields(EncoderOptions) if entry.name in encoder

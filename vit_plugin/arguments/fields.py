@@ -1,4 +1,4 @@
-"""Types and ranges that many constructors share."""
+"""Types and ranges that many constructors share, as annotations of their arguments for pydantic."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -16,26 +16,26 @@ Section = dict[str, Any]  # a section of a config
 
 @with_config({**STRICT, 'extra': 'allow'})
 class OpenDict(TypedDict):
-    """A dict that may have further entries, for a class of another library."""
+    """A dict that may have further entries: arguments of a class of another library."""
 
 
 def dict_validator(fields: Mapping[str, Any]) -> TypeAdapter:
     """pydantic's check of a dict with these entries."""
-    make: Any = TypedDict
+    make: Any = TypedDict  # Any, since type checkers only accept a literal dict
     return TypeAdapter(with_config(STRICT)(make('Options', dict(fields), total=False)))
 
 
 def fits(annotation: Any, value: Any) -> bool:
     """True if an annotation accepts a value."""
     try:
-        _checks_of(annotation).validate_python({'value': value})
+        _validator_of(annotation).validate_python({'value': value})
     except ValidationError:
         return False
     return True
 
 
 @cache
-def _checks_of(annotation: Any) -> TypeAdapter:
+def _validator_of(annotation: Any) -> TypeAdapter:
     return dict_validator({'value': annotation})
 
 
@@ -110,7 +110,7 @@ def _check_backend_args(options: dict | None) -> dict | None:
     if options is None:
         return None
     name = options.get('backend')
-    # An unhashable name cannot be looked up, so compare it.
+    # Compared and not looked up, since a wrong name may be unhashable.
     candidates = [backends[key] for key in backends if name in (None, key)]
     for backend in candidates:
         parameters = signature(backend).parameters
@@ -125,6 +125,6 @@ def _check_backend_args(options: dict | None) -> dict | None:
     )
 
 
-# Arguments of MMEngine's file backends.
+# The argument ``backend_args``: options of MMEngine's file backends.
 Backend = Annotated[dict | None, AfterValidator(_check_backend_args)]
 InitConfig = Typed | Sequence[Typed] | None

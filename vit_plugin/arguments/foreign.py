@@ -1,6 +1,7 @@
-"""Types of arguments in other packages.
+"""Types of the arguments of other packages' classes, by the names of the arguments.
 
 Annotations of other packages are not read: many are missing or too wide, and some too narrow.
+Arguments of names that are not in the table may have any value.
 """
 
 import os
@@ -38,9 +39,10 @@ def _reject_plain_value(value: Any) -> Any:
     return value
 
 
-Part = Annotated[Any, AfterValidator(_reject_plain_value)]  # the config of a module, or the module
+# The config of a module, or the module itself.
+Part = Annotated[Any, AfterValidator(_reject_plain_value)]
 
-Rule = Literal['greater', 'less']  # how a score improves
+Rule = Literal['greater', 'less']  # the direction in which a metric improves
 
 # The types of arguments whose name means the same everywhere.
 SHARED_ARGUMENTS: dict[str, Any] = {
@@ -90,6 +92,7 @@ def type_by_name(parameter: Parameter) -> Any:
     default = parameter.default
     if isinstance(default, bool):
         return bool
-    kind = SHARED_ARGUMENTS.get(parameter.name, Any)
-    kind = kind | None if default is None and kind is not Any else kind
-    return kind if default is Parameter.empty or fits(kind, default) else Any
+    annotation = SHARED_ARGUMENTS.get(parameter.name, Any)
+    if default is None and annotation is not Any:
+        annotation = annotation | None
+    return annotation if default is Parameter.empty or fits(annotation, default) else Any

@@ -1,4 +1,7 @@
-"""Arguments of a function, of a class or of a dict, by their annotations."""
+"""The arguments that a function, class or dict takes, with their annotations.
+
+pydantic checks given values against them, see :mod:`.check`.
+"""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +38,7 @@ class Signature:
     @cached_property
     def adapter(self) -> TypeAdapter:
         """pydantic's check of the arguments."""
-        required: Any = Required
+        required: Any = Required  # Any, since type checkers reject a variable in Required[...]
         return dict_validator(
             {
                 name: required[annotation] if name in self.required else annotation
@@ -47,6 +50,8 @@ class Signature:
     @cache
     def of(cls, called: Callable, trust_package: bool = False) -> 'Signature':
         """The arguments of a function, or of a class and the bases that it passes arguments to.
+
+        A constructor passes arguments on if it takes ``*args`` or ``**kwargs``.
 
         Args:
             called: the function or class.
@@ -90,35 +95,39 @@ class Signature:
 
 
 def names_within(annotation: Any, path: Sequence[str | int], name: str | int = '') -> list[str]:
-    """The keys of the dicts at a path in an annotation.
+    """The keys that a dict may have at a path within an argument, to suggest one of them.
 
-    If the class of one of these dicts is called ``name``, only its keys.
+    Args:
+        annotation: the annotation of the argument.
+        path: keys and indices that lead from the argument to the dict.
+        name: name of a ``TypedDict``. If the dict may be of this class, only its keys are returned.
     """
     names: list[str] = []
-    kinds = _members(annotation)
+    members = _members(annotation)
     if not path:
-        kinds = [kind for kind in kinds if getattr(kind, '__name__', None) == name] or kinds
-    for kind in kinds:
-        hints = get_type_hints(kind, include_extras=True) if is_typeddict(kind) else {}
+        members = [each for each in members if getattr(each, '__name__', None) == name] or members
+    for member in members:
+        hints = get_type_hints(member, include_extras=True) if is_typeddict(member) else {}
         if not path:
             names += hints
         elif path[0] in hints:
             names += names_within(hints[str(path[0])], path[1:], name)
-        elif get_origin(kind) is Sequence:
-            names += names_within(get_args(kind)[0], path[1:], name)
+        elif get_origin(member) is Sequence:
+            names += names_within(get_args(member)[0], path[1:], name)
     return names
 
 
 def _members(annotation: Any) -> list[Any]:
-    """The members of a union, without their metadata."""
+    """The members of a union, or the annotation alone; without ``Annotated`` and ``Required``."""
     if get_origin(annotation) in (Annotated, Required):
         return _members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return [kind for member in get_args(annotation) for kind in _members(member)]
+        return [inner for member in get_args(annotation) for inner in _members(member)]
     return [annotation]
 
 
 def _package(called: Callable) -> str:
+    """The top-level package that defines a function or class."""
     return (getattr(called, '__module__', None) or '').partition('.')[0]
 
 

@@ -4,7 +4,8 @@ import ctypes
 import os
 import platform
 
-# Environment variable -> parameter of mallopt(3) and its value in bytes, which must fit 32 bits.
+# Environment variable -> the same setting for mallopt(3): the number of its parameter in malloc.h,
+# and a value in bytes, which must fit 32 bits.
 MALLOC_SETTINGS = {
     'MALLOC_MMAP_THRESHOLD_': (-3, 2**30),
     'MALLOC_TRIM_THRESHOLD_': (-1, 2**31 - 1),

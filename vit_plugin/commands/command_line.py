@@ -99,10 +99,11 @@ def training_runner(
 
 
 def _prepare_config(cfg: Config, loaders: Sequence[str]) -> None:
-    """Check a config, and add the passes and the runner. Join the other processes first."""
+    """Join the other processes, check the config, and add the passes and the runner's type."""
     if cfg.launcher != 'none':
         init_distributed(cfg.launcher, cfg.get('env_cfg'))
     if not cfg.get('verbose', True):
+        # Import them before the registry does, which would show their messages.
         import_data_sets(cfg.get('default_scope'))
     check_config(cfg, loaders)
     use_passes(cfg)

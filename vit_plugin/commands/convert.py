@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from vit_plugin.weights.provenance import Provenance
 
 WEIGHT_SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
-# Metadata of a run that converted weights keep.
-RUN_FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')
+# Keys of a checkpoint's metadata that converted weights keep.
+KEPT_METADATA = ('cfg', 'dataset_meta', 'epoch', 'iter')
 # Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'free some memory: the whole model is loaded at once'
 
@@ -75,8 +75,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument('--private', action='store_true', help='upload to a private repository')
 
 
-def write(weights: dict[str, Any], path: Path, suffix: str, record: 'Provenance') -> None:
-    """Write tensors, with their provenance record, in the file format that the suffix names."""
+def write_tensors(weights: dict[str, Any], path: Path, suffix: str, record: 'Provenance') -> None:
+    """Write tensors, with their provenance record, in the file format that the suffix names.
+
+    ``path`` is a temporary file, whose own suffix does not count.
+    """
     import numpy as np
     import torch
     from safetensors.torch import save_file
@@ -90,7 +93,7 @@ def write(weights: dict[str, Any], path: Path, suffix: str, record: 'Provenance'
         np.savez(path, **{key: value.numpy() for key, value in weights.items()})
     else:
         torch.save(weights, path)
-    append_record(path, record)  # only .pth and .bin files are archives
+    append_record(path, record)  # does nothing unless the file is an archive: .pth or .bin
 
 
 def prepare_tensor(name: str, value, args: Namespace):
@@ -108,7 +111,8 @@ def prepare_tensor(name: str, value, args: Namespace):
     check_finite([(name, value)], args.checkpoint)
     if value.is_floating_point() and args.dtype:
         value = value.to(getattr(torch, args.dtype))
-    value = value.float() if args.out.suffix == '.npz' and value.dtype == torch.bfloat16 else value
+    if args.out.suffix == '.npz' and value.dtype == torch.bfloat16:  # numpy has no bfloat16
+        value = value.float()
     check_finite([(name, value)], args.checkpoint, overflow_remedy(args.dtype))
     return value.contiguous().clone()
 
@@ -127,8 +131,9 @@ def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int
     from vit_plugin.arch import num_heads_of_width, parse_arch
     from vit_plugin.weights.saved_settings import saved_backbone
 
-    has_head = any(key.startswith('bbox_head.') for key in state)
-    if 'blocks.0.norm1.weight' not in state and (args.to == 'jax' or not has_head):
+    # A detector may have another encoder, such as a CNN, and formats of its own.
+    is_detector = any(key.startswith('bbox_head.') for key in state)
+    if 'blocks.0.norm1.weight' not in state and (args.to == 'jax' or not is_detector):
         raise ConfigError(
             f'{args.checkpoint!r} has no block of an encoder, and --to {args.to} names whole '
             'models; leave --to out to write the tensors as they are.'
@@ -155,7 +160,7 @@ def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int
 
 
 def build_record(args: Namespace, checkpoint: 'Checkpoint') -> 'Provenance':
-    """The provenance record for the file to write."""
+    """The provenance record of the file to write, which states where its weights come from."""
     from vit_plugin.weights.carried_records import checkpoint_record
     from vit_plugin.weights.provenance import converted_record
 
@@ -163,7 +168,7 @@ def build_record(args: Namespace, checkpoint: 'Checkpoint') -> 'Provenance':
 
 
 def write_model(args: Namespace) -> None:
-    """Write a run's weights under their own names. In torch's files, add its config and classes."""
+    """Write a run's weights under their own names. A ``.pth`` or ``.bin`` also has its metadata."""
     import torch
 
     from vit_plugin.weights import open_checkpoint
@@ -172,9 +177,9 @@ def write_model(args: Namespace) -> None:
     from vit_plugin.weights.published_run import as_run
 
     checkpoint = as_run(open_checkpoint(args.checkpoint))
-    is_of_hub = args.checkpoint.startswith('hf://') or weights_in(args.checkpoint)
-    has_our_names = any('backbone.' in name for name in checkpoint.weights)
-    if is_of_hub and checkpoint.meta and not has_our_names:
+    is_hub_folder = args.checkpoint.startswith('hf://') or weights_in(args.checkpoint)
+    has_framework_names = any('backbone.' in name for name in checkpoint.weights)
+    if is_hub_folder and checkpoint.meta and not has_framework_names:
         raise ConfigError(
             f'{args.checkpoint!r} has the names of another library; the commands read it as it is, '
             'and --to vit_plugin writes only its weights.'
@@ -182,14 +187,14 @@ def write_model(args: Namespace) -> None:
     weights = {
         name: prepare_tensor(name, value, args) for name, value in checkpoint.weights.items()
     }
-    meta = {name: value for name, value in checkpoint.meta.items() if name in RUN_FACTS}
+    meta = {name: value for name, value in checkpoint.meta.items() if name in KEPT_METADATA}
     record = build_record(args, checkpoint)
     meta[PROVENANCE_KEY] = record.plain()
     with replacing(args.out, [args.checkpoint]) as path:
         if args.out.suffix in ('.pth', '.bin'):
             torch.save(dict(meta=meta, state_dict=weights), path)
         else:
-            write(weights, path, args.out.suffix, record)
+            write_tensors(weights, path, args.out.suffix, record)
     print(f'{len(weights)} tensors as they are: {args.out}')
 
 
@@ -204,11 +209,11 @@ def write_in_source_layout(args: Namespace) -> None:
     print(export_to_source_layout(original, trained, Path(args.out)))
 
 
-def write_names(args: Namespace) -> None:
-    """Write the weights under the names of the format ``--to``. A head or neck may be left out.
+def write_renamed(args: Namespace) -> None:
+    """Write the weights under the names of the format ``--to``, without what it has no name for.
 
     Raises:
-        ConfigError: if the format has no name for another tensor.
+        ConfigError: if that is more than a head or neck.
     """
     from vit_plugin.weights import export, open_checkpoint, recognize
 
@@ -225,7 +230,7 @@ def write_names(args: Namespace) -> None:
         )
     exported = {key: prepare_tensor(key, value, args) for key, value in exported.items()}
     with replacing(args.out, [args.checkpoint]) as path:
-        write(exported, path, args.out.suffix, build_record(args, checkpoint))
+        write_tensors(exported, path, args.out.suffix, build_record(args, checkpoint))
     formats = f'{recognized.format.name} to {target_format.name}'
     print(f'{len(exported)} tensors from the format {formats}: {args.out}')
     if unnamed:
@@ -250,7 +255,7 @@ def write_weights(args: Namespace) -> None:
         args.checkpoint = find_checkpoint(args.checkpoint, args.which)
     check_target(args.out, [args.checkpoint])
     if args.to:
-        write_names(args)
+        write_renamed(args)
     else:
         write_model(args)
 
@@ -262,7 +267,7 @@ def write_hub_folder(args: Namespace) -> None:
     summary = publish(
         args.checkpoint,
         args.out,
-        form=args.to,
+        hub_format=args.to,
         dtype=args.dtype,
         license=args.license,
         private=args.private,

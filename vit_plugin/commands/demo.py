@@ -39,8 +39,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> None:
     with needed_by('vit-plugin demo'):
         import gradio  # noqa: F401  before the model is read, which may take long
-    from vit_plugin.report.page.browser import page, serve
+    from vit_plugin.report.page.browser import build_page, serve
 
     title = f'What {Path(args.checkpoint).name} sees'
     examples = [] if 'checkpoint' in args.given else sorted(map(str, DEMO_IMAGES.iterdir()))
-    serve(page(load_model(args), title, args.img_size, examples), args.port)
+    serve(build_page(load_model(args), title, args.img_size, examples), args.port)

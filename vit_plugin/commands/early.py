@@ -10,7 +10,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.choices import DIGITS
 from vit_plugin.launchers import check_launcher
 from vit_plugin.project import declared_rows
-from vit_plugin.suggestions import closest, guess
+from vit_plugin.suggestions import closest, did_you_mean
 
 CHECKPOINT_FLAGS = ('checkpoint', 'weights', 'teacher', 'resume')  # flags that name a checkpoint
 CONFIG_SUFFIX, CONFIG_PREFIX = '.py', 'vit_plugin::'  # a config's name has one of the two
@@ -38,11 +38,11 @@ def check_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
         if name == '--':  # only positional arguments follow
             return
         if name.startswith('--') and not any(option.startswith(name) for option in options):
-            parser.error(f'unrecognized arguments: {name}{guess(name, options)}')
+            parser.error(f'unrecognized arguments: {name}{did_you_mean(name, options)}')
 
 
 def check_checkpoints(args: argparse.Namespace) -> None:
-    """Raise a ``ConfigError`` if a local checkpoint does not exist."""
+    """Raise a ``ConfigError`` if a local checkpoint does not exist, and no model has that name."""
     for flag in CHECKPOINT_FLAGS:
         value = getattr(args, flag, None) or []
         for path in [value] if isinstance(value, str) else value:
@@ -50,7 +50,7 @@ def check_checkpoints(args: argparse.Namespace) -> None:
             is_auto = flag == 'resume' and path == 'auto'
             if '://' in path or is_config or is_auto or Path(path).exists():
                 continue
-            published = declared_rows('offered')  # names of published models
+            published = declared_rows('offered')  # published models that a name stands for
             if path not in published:
                 raise ConfigError(
                     f'There is no checkpoint file {path!r}{_suggest_name(path, published)}'

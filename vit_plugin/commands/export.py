@@ -65,12 +65,14 @@ def choose_sizes(
 ) -> 'InputSizes':
     """The sizes to export for: ``--img-size``, else the test pipeline's.
 
-    If the test has images of several sizes and the file takes only one, it is that of the training.
+    If the pipeline yields images of several sizes and the file takes only one, it is the size of
+    the training images.
 
     Args:
         args: the command line.
         trained: the model.
-        steps: the steps that the file applies to an image, if any.
+        steps: the steps of the test pipeline, see
+            :func:`~vit_plugin.deploy.pipeline_steps.pixel_steps_of`; empty for a ``.pt2``.
     """
     from vit_plugin.deploy.input_sizes import sizes_of_test
     from vit_plugin.deploy.pipeline_steps import size_of_training
@@ -79,10 +81,12 @@ def choose_sizes(
     if args.img_size:
         height, width = args.img_size[0], args.img_size[-1]  # one number is the side of a square
         check_padded('--img-size', (height, width), test.padding)
-        return test._replace(fixed_size=(height, width), of_test=test.fixed_size == (height, width))
+        size = (height, width)
+        return test._replace(fixed_size=size, from_test_pipeline=test.fixed_size == size)
     if test.fixed_size or args.dynamic == 'all':
         return test
-    return test._replace(fixed_size=size_of_training(steps, test, trained.model), of_test=False)
+    size = size_of_training(steps, test, trained.model)
+    return test._replace(fixed_size=size, from_test_pipeline=False)
 
 
 def check_padded(flag: str, size: tuple[int, int], padding: 'Padding') -> None:
@@ -132,26 +136,29 @@ def main(args: Namespace) -> None:
     check_target(args.out, sources)
     trained = load_model(args)
     model = deploy(trained.model, args.dtype)
+    # deploy() converts the model itself to bfloat16, and other dtypes only change the file.
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
+    # A .pt2 has no metadata about its inputs and outputs ("facts"), and takes preprocessed images.
     has_facts = args.out.suffix in RUNTIMES
     steps = pixel_steps_of(trained) if has_facts else []
     sizes = choose_sizes(args, trained, steps)
     size = None if args.dynamic == 'all' else sizes.fixed_size
-    if sizes.of_test and (
+    if sizes.from_test_pipeline and (
         sizes.fixed_size is None or any(side % model.unit for side in sizes.fixed_size)
     ):
-        model.unit = sizes.padding.unit  # the network pads to its patches itself
+        # The sizes are no multiples of the stride: the network pads images to its patches itself.
+        model.unit = sizes.padding.unit
     facts = facts_of(trained, sizes, steps) if has_facts else ''
     source = find_checkpoint(args.checkpoint, args.which)
     record = converted_record(address_record(source), str(args.out), made='exported')
-    differences: list[str] = []
+    photograph_summaries: list[str] = []
 
     def compare(path: Path) -> None:
         if has_facts and trained.has_pixels and 'features' not in model.outputs:
-            exact = args.dtype == 'float32' and sizes.of_test
-            differences.append(compare_photographs(trained, path, exact))
+            must_agree = args.dtype == 'float32' and sizes.from_test_pipeline
+            photograph_summaries.append(compare_photographs(trained, path, must_agree))
 
-    batch = None if args.dynamic else 1
+    batch = None if args.dynamic else 1  # None: any number of images
     difference = export(
         model,
         args.out,
@@ -166,8 +173,8 @@ def main(args: Namespace) -> None:
         stage=timed_stage,
     )
     summary = export_summary(args, model, size, difference)
-    note = '' if sizes.of_test or args.img_size else ONE_SIZE_NOTE
-    print(summary, *differences, note, sep='')
+    note = '' if sizes.from_test_pipeline or args.img_size else ONE_SIZE_NOTE
+    print(summary, *photograph_summaries, note, sep='')
 
 
 def export_summary(

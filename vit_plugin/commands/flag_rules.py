@@ -1,4 +1,7 @@
-"""Which flags of a command need or exclude each other: one table, read before any data."""
+"""Which flags of a command need or exclude each other: one table, checked before data is read.
+
+The table also makes a part of docs/tools.md, see :func:`rules_as_markdown`.
+"""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +26,9 @@ class FlagRule(NamedTuple):
 
     Attributes:
         flags, others: options such as ``'--data'``, or names of positional arguments. Values may
-            follow, as in ``'--task detection|instance'``, also with ``*``; of ``--cfg-options``
-            they are names of settings. An empty value, as in ``'--task detection|'``, also stands
-            for a flag that is not given.
+            follow, as in ``'--task detection|instance'``, also with ``*``; after ``--cfg-options``
+            they are names of settings. An empty value, as in ``'--task detection|'``, also matches
+            a call without the flag, where ``detection`` is its default.
         excludes: whether none of the others may be given. Otherwise one of them must be.
         remedy: the end of the error's sentence.
     """
@@ -51,15 +54,15 @@ def excludes(flags: str, others: str, remedy: str = 'leave one of them out') -> 
 
 
 def find_task_rules() -> Iterator[FlagRule]:
-    """The flags of ``vit-plugin train`` that only some tasks take."""
+    """The rules for the flags of ``vit-plugin train`` that only some tasks take."""
     for flag, (tasks, remedy) in TASK_FLAGS.items():
-        by_default = '|' if TASKS[0] in tasks else ''
+        by_default = '|' if TASKS[0] in tasks else ''  # the first task is the default of --task
         option = f'--{flag.replace("_", "-")}'
         yield needs(option, f'--task {"|".join(tasks)}{by_default}', remedy)
 
 
 CONFIG_OR_ARCH = excludes('--config', '--arch', 'both say what the model is; give one of them')
-# Flags, and the settings that they set.
+# Each flag excludes the setting of --cfg-options that it sets itself.
 RUN_RULES = (
     excludes('--work-dir', '--cfg-options work_dir'),
     excludes('--launcher', '--cfg-options launcher'),
@@ -204,7 +207,7 @@ def check_rules(
         return not patterns or _matches(getattr(args, dest), patterns.split('|'))
 
     def as_given(text: str) -> str:
-        """A flag of a rule with its actual value."""
+        """A flag of a rule as a message shows it: with its actual value, if the rule has values."""
         name, _, patterns = text.partition(' ')
         value = getattr(args, dests.get(name, name), None)
         return flag_text(f'{name} {value}' if patterns and isinstance(value, str | Path) else text)

@@ -53,7 +53,7 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
             )
         return value
 
-    number.__name__ = kind.__name__  # argparse's errors name the type by it
+    number.__name__ = kind.__name__  # argparse names the type in its errors: "invalid int value"
     return number
 
 

@@ -1,4 +1,7 @@
-"""Import the frameworks first, and end the command with one sentence if one is missing."""
+"""Import the frameworks, and end the command with one sentence if one is missing.
+
+Modules that need them import this one first, for the import only.
+"""
 
 # This import comes first, since its error says what to install if MMEngine is missing.
 import vit_plugin.registry  # noqa: F401

@@ -101,7 +101,13 @@ def needs_torch(args: Namespace) -> bool:
 
 
 def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """The function that predicts frames, on slices if asked for or if the model was so trained."""
+    """The function that predicts frames: on slices by ``--slices``, or if it was trained on tiles.
+
+    Args:
+        model: a :class:`~vit_plugin.inference.trained_model.TrainedModel` or an
+            :class:`~vit_plugin.deploy.exported_model.ExportedModel`.
+        args: the command line.
+    """
     # A TrainedModel may read files itself; an exported model takes only pixels.
     get_input = getattr(model, 'sample_argument', lambda frame: frame.image)
     if side := args.slices or model.slices:

@@ -13,7 +13,7 @@ MOVED_COMMANDS = {'benchmark': 'speed', 'sweep': 'sweep', 'probe --masks': 'dens
 
 
 def moved_command(name: str, arguments: Sequence[str]) -> str | None:
-    """The key of :data:`MOVED_COMMANDS` that a command line names, if there is one."""
+    """The key of :data:`MOVED_COMMANDS` that a command line names, or None for other commands."""
     has_masks = any(word.partition('=')[0] == '--masks' for word in arguments)
     former = 'probe --masks' if name == 'probe' and has_masks else name
     return former if former in MOVED_COMMANDS else None

@@ -1,4 +1,4 @@
-"""Run a command and print each error as one sentence."""
+"""Run a command, and report an error as one sentence in place of a traceback."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ def one_sentence_errors(
     Reading a checkpoint in this context runs no code in it.
 
     Args:
-        traceback: whether the error is raised as it is.
+        traceback: whether the error is raised unchanged, with its traceback.
         memory_advice: the advice for an out-of-memory error.
     """
     try:

@@ -28,10 +28,10 @@ from .flags import a_file, add_flags, at_least
 
 MIB = 1 << 20  # bytes
 RECOMPUTE = {False: 'no', 'selective': 'selective', True: 'yes'}
-# Kinds of memory in MiB, as the plan counts them.
+# Kinds of memory. They equal tracing.MEMORY_KINDS, which is not imported here since it needs torch.
 MEMORY_COLUMNS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
 PLAN_COLUMNS = (
-    '',
+    '',  # the layout's name
     'recompute',
     *MEMORY_COLUMNS,
     'peak MiB',
@@ -142,7 +142,17 @@ def plan_summary(
     price: float | None,
     arch: object,
 ) -> list[str]:
-    """Sentences on the time and cost of a step and of the run, in the layout of this row."""
+    """Sentences on the time and cost of a step and of the run, in the layout of this row.
+
+    Args:
+        row: a :class:`~vit_plugin.measure.planning.layouts.PlannedLayout`.
+        flops: operations for an image, forward and backward.
+        cluster: the cluster.
+        batch: images on a GPU.
+        images: number of images of the run, or None if it is not known.
+        price: price of a GPU-hour, or None.
+        arch: the arch of the backbone, or the name of its class.
+    """
     bound = 'arithmetic' if row.arithmetic_s >= row.messages_s else 'messages'
     lines = [
         f'An image takes {flops / 1e9:,.4g} GFLOP, forward and backward.',
@@ -158,6 +168,7 @@ def plan_summary(
         f'The run of {images:,.0f} images: {row.days:.3g} days, {gpu_days:,.4g} GPU-days{cost}; '
         f'as much as {cluster.core_days(images * flops):,.4g} TPUv3-core-days at that utilization.'
     )
+    # The table's archs begin with a capital letter; a config may also write l/16.
     if days := PAPER_CORE_DAYS.get(str(arch)[:1].upper() + str(arch)[1:]):
         paper = ', '.join(f'{number:,} on {data}' for data, number in days.items())
         lines.append(

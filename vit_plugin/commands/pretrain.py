@@ -52,6 +52,7 @@ def main(args: Namespace) -> None:
     from vit_plugin.from_folder.run_folder import release_if_failed
     from vit_plugin.from_folder.write import write_config
 
+    # Write a config for the folder, then train with it as ``train CONFIG`` would.
     request = Request(
         args.data, PRETRAINING, work_dir=args.work_dir or '', **collect_given(args, 'method')
     )
@@ -67,7 +68,7 @@ def main(args: Namespace) -> None:
     if not checkpoint or not is_main_process():
         return
     comparison = FeatureComparison(request, checkpoint)
-    if comparison.recipe.method.continues:
+    if comparison.recipe.method.continues:  # the method of the checkpoint in --weights
         print(comparison.write_original(Path(cfg.work_dir)))
     comparison.draw(Path(cfg.work_dir, 'features.png'))
     try:

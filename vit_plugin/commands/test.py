@@ -135,7 +135,7 @@ def apply_test_flags(cfg, args: Namespace) -> None:
             backends = [dict(type='LocalVisBackend')]
             cfg.visualizer.update(save_dir=args.show_dir, vis_backends=backends)
     if args.tta:
-        if cfg.test_cfg.get('side'):
+        if cfg.test_cfg.get('side'):  # only a SlicedTestLoop has it
             raise ConfigError(
                 '--tta: the model is tested by slices, of which none is flipped; leave it out.'
             )
@@ -144,6 +144,8 @@ def apply_test_flags(cfg, args: Namespace) -> None:
 
 def apply_tta(cfg) -> None:
     """Set up test-time augmentation: wrap the model, and flip before the pipeline's last step.
+
+    A ``tta_model`` and a ``tta_pipeline`` in the config take precedence.
 
     The first view is not flipped, since the merged predictions are compared with its annotations.
     """
@@ -191,7 +193,7 @@ def main(args: Namespace) -> None:
     runner = build_runner(cfg, ['test_dataloader'])
     # MMEngine's own loading silently skips what does not fit.
     load_trained(innermost_model(runner.model), saved.checkpoint)
-    writes = args.out and is_main_process()
+    writes = args.out and is_main_process()  # every process takes part in the test, one writes
     with (
         replacing(args.out, [args.config or '', args.checkpoint]) if writes else nullcontext()
     ) as path:

@@ -17,8 +17,8 @@ from .flags import a_folder, add_flags, add_model_arguments, load_model
 if TYPE_CHECKING:
     from vit_plugin.inference.inputs import Reading
 
-IMAGE_PICTURES = ('attention', 'rollout', 'cam')
-MODEL_PICTURES = ('distance', 'posembed', 'features')
+IMAGE_PICTURES = ('attention', 'rollout', 'cam')  # one picture for each image
+MODEL_PICTURES = ('distance', 'posembed', 'features')  # one picture for the model or all images
 # Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'give a smaller --img-size'
 
@@ -118,9 +118,9 @@ def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator
     if not images and args.images:
         return  # no image can be read
     if args.picture == 'features':
-        figure = pictures.features(trained.model, *images)
+        figure = pictures.draw_features(trained.model, *images)
     else:
-        figure = pictures.OF_ALL[args.picture](trained.model, images)
+        figure = pictures.ACROSS_IMAGES[args.picture](trained.model, images)
     yield args.out / args.picture, figure
 
 

@@ -79,7 +79,7 @@ def main(args: Namespace) -> None:
 
 
 def _describe_hub_model(source: str, as_config: bool) -> str:
-    """The model in a folder of a hub, as the text of a config.
+    """The model in a folder of a hub, or at ``hf://ORG/NAME``, as the text of a config.
 
     Raises:
         ConfigError: without ``--as-config``, or if there is no model.

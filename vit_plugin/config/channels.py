@@ -17,7 +17,7 @@ from vit_plugin.models.protocol import HasStrides
 TOKEN_POOLING = 'vit_plugin.TokenPooling'
 MAP_NECKS = ('GlobalAveragePooling', 'GeneralizedMeanPooling')  # MMPretrain's necks after a CNN
 WIDTH_ARGUMENTS = ('in_channels', 'embed_dim')  # for an input width; the second is MAE's
-COARSEST_SIDE = 128  # side of the coarsest map, so that necks can halve it without a remainder
+COARSEST_SIDE = 128  # elements; side of the coarsest map, which necks halve without a remainder
 # Larger strides are not compared: they depend on the size of the image, since small maps are
 # rounded.
 MAX_COMPARED_STRIDE = 64
@@ -40,6 +40,7 @@ class MetaOutputs(NamedTuple):
 
     @property
     def channels(self) -> list[int]:
+        """The channels of maps (B, C, H, W), vectors (B, C) or tokens (B, L, C)."""
         return [x.shape[2 if x.ndim == 3 else 1] for x in self.features]
 
     @property
@@ -51,10 +52,10 @@ class MetaOutputs(NamedTuple):
         return [int(stride) if stride.is_integer() else stride for stride in strides]
 
     @classmethod
-    def of(cls, backbone: Any) -> 'MetaOutputs':
+    def of_backbone(cls, backbone: Any) -> 'MetaOutputs':
         """The outputs of a backbone, from the channels and strides that it states.
 
-        Of tokens, only the channels are exact, not the number.
+        For tokens, only the channels are exact, not the number.
         """
         out_type, features = getattr(backbone, 'out_type', 'featmap'), []
         pixels = COARSEST_SIDE * math.lcm(*backbone.strides)
@@ -102,7 +103,7 @@ def check_channels(model: Mapping) -> None:
         built = MODELS.build(_without_checkpoints(backbone))
     if not isinstance(built, HasStrides):
         return
-    outputs = MetaOutputs.of(built)
+    outputs = MetaOutputs.of_backbone(built)
     for field, neck in iter_components(model, 'neck'):
         if neck.get('type') == TOKEN_POOLING and getattr(built, 'out_type', None) == 'raw':
             _set_prefix_tokens(neck, built)

@@ -35,7 +35,7 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     """
     path = config_path(str(path))
     try:
-        with _known_bases(), read_as_data(path):
+        with _resolving_bases(), read_as_data(path):
             cfg = Config.fromfile(path, import_custom_modules=False)
         imports = cfg.get('custom_imports') or {}
         check_imports(imports.get('imports'), path)
@@ -64,7 +64,7 @@ def framework_model(base: str) -> dict[str, Any]:
     Args:
         base: such as ``'mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py'``.
     """
-    with _known_bases():
+    with _resolving_bases():
         model = Config.fromstring(f'_base_ = {base!r}', '.py').model.to_dict()
     return {name: model[name] for name in model if name not in ('data_preprocessor', 'init_cfg')}
 
@@ -115,10 +115,11 @@ def apply_options(cfg: Config, options: Mapping[str, Any] | None, path: str) -> 
 
 
 @contextmanager
-def _known_bases() -> Iterator[None]:
-    """Let MMEngine find base configs in this package, installed or not, and in the fork of mmseg.
+def _resolving_bases() -> Iterator[None]:
+    """Within this context, MMEngine finds base configs in this package and in the fork of mmseg.
 
-    The fork of MMSegmentation has another package name than MMEngine's table.
+    This package need not be installed. The fork of MMSegmentation has another package name than
+    MMEngine's table.
     """
     original = Config._get_cfg_path
 

@@ -1,8 +1,9 @@
-"""The model of a task, by its name: what ``vit-plugin train --data FOLDER --model NAME`` trains.
+"""The models that ``vit-plugin train --data FOLDER --model NAME`` can train, and how to size them.
 
-Each name is a row: those with the frameworks' own heads are in ``tasks``, or in ``from_folder`` if
+A :class:`TaskModel` builds the config of a model from the :class:`ModelFacts` of the data and the
+backbone. Models with the frameworks' own heads are defined in ``tasks``, or in ``from_folder`` if
 several tasks have them. A project declares its own, see
-:attr:`vit_plugin.project.Project.models`.
+:attr:`vit_plugin.project.Project.models`. "Maps" are feature maps here.
 """
 
 import math
@@ -18,17 +19,17 @@ from vit_plugin.errors import ConfigError
 FINEST_STRIDE = 8  # pixels: stride of the finest map of a detector
 MAX_GLOBAL_GRID = 32  # patches along a side; in larger images, attention is within windows
 WINDOW = 14  # patches along the side of a window
-# Channels of the maps: RetinaNet's, and those of the recipe for BCCD.
+# Channels of the maps after a neck: RetinaNet's, and those of the recipe for BCCD.
 WIDE_MAPS, NARROW_MAPS = 256, 96
 # Channels of a backbone from which on heads have the width of their papers.
 MIN_WIDE_CHANNELS = 384
 NORM: Section = dict(type='GN', num_groups=16)  # for small batches
 MAX_QUERIES = 900  # DINO's number
-MASK2FORMER_POINTS = 112 * 112
+MASK2FORMER_POINTS = 112 * 112  # points at which Mask2Former compares masks
 
 
-def mask_points(size: Sequence[int]) -> int:
-    """The number of points at which the masks of images of a size are compared.
+def mask_points_for(size: Sequence[int]) -> int:
+    """The number of points at which a loss compares the masks of images of a size.
 
     It is Mask2Former's, or one point for every 4 x 4 pixels in smaller images.
     """
@@ -47,7 +48,7 @@ class ModelFacts:
         build: (changes of these arguments) -> the backbone, without memory for its weights.
         windows: whether the blocks attend within windows where images are large.
         objects: the largest number of objects in an image.
-        anchor: the smallest anchor in strides.
+        anchor: side of the smallest anchor on a map, in strides of this map.
         levels: the number of maps that have anchors.
         stuff: for panoptic data, the number of stuff classes, which come last.
         task_facts: facts about the data that only one task knows, by name.
@@ -101,7 +102,7 @@ class ModelFacts:
         return {**section, **changes, 'out_type': out_type}
 
     def depths(self, parts: int = 4) -> tuple[int, ...]:
-        """The last block of each of several equal groups of blocks."""
+        """The index of the last block in each of ``parts`` equal groups of blocks."""
         ends = {self.meta_backbone.num_layers * part // parts - 1 for part in range(1, parts + 1)}
         return tuple(sorted(ends - {-1}))  # with fewer blocks than groups, the first ones are empty
 
@@ -183,7 +184,7 @@ class ModelFacts:
 
     @property
     def class_counts(self) -> dict[str, int]:
-        """The numbers of things and stuff, as arguments of MMDetection's heads."""
+        """The numbers of thing and stuff classes, as arguments of MMDetection's heads."""
         stuff = self.stuff or 0
         return dict(num_things_classes=self.classes - stuff, num_stuff_classes=stuff)
 
@@ -194,11 +195,8 @@ class ModelFacts:
 
     @property
     def mask_points(self) -> int:
-        """The number of points at which masks are compared.
-
-        It is Mask2Former's, or one point for every 4 x 4 pixels in smaller images.
-        """
-        return mask_points(self.size)
+        """See :func:`mask_points_for`."""
+        return mask_points_for(self.size)
 
 
 # Changes of the schedule `fine_tuned` for a model with queries, whose parts all learn at one rate.
@@ -211,15 +209,16 @@ class TaskModel(NamedTuple):
     Attributes:
         title: the name in a sentence, with an article.
         build: (facts) -> entries of ``model``, among them ``backbone``.
-        base: the config in ``_base_/models`` of the framework that these entries change.
-        schedules: changes of the task's schedule, by the kind of start: ``small``, ``scratch``,
-            ``stem`` and ``fine_tuned``.
+        base: the config in ``_base_/models`` of MMDetection that these entries change. Empty: they
+            are the whole model.
+        schedules: changed fields of the task's schedules, by
+            :attr:`~vit_plugin.from_folder.starting_point.StartingPoint.schedule_key`.
         arch: default arch of the backbone. Empty: the task's default.
         side: default side in pixels of the squares that images are stretched to.
         stretched: whether images are stretched to one size.
         imports: further modules for ``custom_imports``.
         hooks: hooks for the training.
-        allows_wrapped: whether the backbone may be one that wraps a module of another library.
+        allows_wrapped: whether the backbone may wrap a module of timm or transformers.
         saved_entries: entries that identify this model in the config of a complete checkpoint.
     """
 

@@ -47,7 +47,7 @@ def rand_augment(transform: Any, images: Tensor) -> Tensor:
     return images
 
 
-def operate(transform: Any, images: Tensor) -> Tensor:
+def apply_operation(transform: Any, images: Tensor) -> Tensor:
     """One of RandAugment's operations by itself."""
     draw, apply = OPERATIONS[type(transform).__name__]
     drawn = {

@@ -1,7 +1,8 @@
 """Operations on uint8 batches (B, C, H, W) on their device: those of MMPretrain's RandAugment.
 
-An operation is two functions. The first draws random numbers for one image, on the CPU, as
-MMPretrain does. The second computes all images that drew this operation.
+An operation is two functions. The first draws random numbers for one image of a height and width,
+on the CPU, as MMPretrain does. The second computes all images that drew this operation. ``t`` is
+MMPretrain's transform, whose attributes both read. Images are in BGR.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,17 +74,20 @@ def to_uint8(x: Tensor) -> Tensor:
 
 
 def _rotation(t: Any, height: int, width: int) -> np.ndarray:
+    """A random matrix (2, 3), as :func:`warp` takes it."""
     center = t.center or ((width - 1) / 2, (height - 1) / 2)
     return cv2.getRotationMatrix2D(center, -draw_magnitude(t, 'angle'), t.scale)
 
 
 def _shear(t: Any, height: int, width: int) -> np.ndarray:
+    """A random matrix (2, 3), as :func:`warp` takes it."""
     matrix = np.eye(2, 3)
     matrix[(0, 1) if t.direction == 'horizontal' else (1, 0)] = draw_magnitude(t)
     return matrix
 
 
 def _translation(t: Any, height: int, width: int) -> np.ndarray:
+    """A random matrix (2, 3), as :func:`warp` takes it."""
     matrix = np.eye(2, 3)
     row, side = (0, width) if t.direction == 'horizontal' else (1, height)
     matrix[row, 2] = draw_magnitude(t) * side
@@ -100,6 +104,7 @@ def warp(images: Tensor, t: Any, matrices: list[np.ndarray]) -> Tensor:
     # (B, H, W, 2), in pixels.
     source = torch.stack((x, y, torch.ones_like(x)), -1) @ inverse.mT[:, None]
     grid = source * (2 / (on_device(images, (width, height), torch.float32) - 1).clamp(min=1)) - 1
+    # grid_sample fills with zeros. The padding value is subtracted before and added after.
     pad = channel_values(images, t, 'pad_val')
     mode = t.interpolation if t.interpolation in ('nearest', 'bilinear', 'bicubic') else 'bilinear'
     moved = F.grid_sample(images.float() - pad, grid, mode, 'zeros', align_corners=True)
@@ -141,10 +146,12 @@ def smooth(x: Tensor) -> Tensor:
 
 
 def _factor(t: Any, height: int, width: int) -> float:
+    """A random factor, as :func:`blend_with` takes it."""
     return 1 + draw_magnitude(t)
 
 
 def _posterize(t: Any, height: int, width: int) -> Tensor:
+    """A table (256,) that keeps a random number of bits, as :func:`look_up_pixels` takes it."""
     shift = 8 - ceil(draw_magnitude(t, 'bits'))
     return RAMP.to(torch.uint8).long() >> shift << shift
 

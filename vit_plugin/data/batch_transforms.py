@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .batch_augment import change_rows, crop, erase, flip, operate, rand_augment
+from .batch_augment import apply_operation, change_rows, crop, erase, flip, rand_augment
 from .batch_operations import OPERATIONS
 from .multi_view import CROP_INTERPOLATIONS, grayscale, jitter, resized_crop
 
@@ -32,7 +32,7 @@ def apply_to_some(transform: Any, images: Tensor) -> Tensor:
 
 # MMPretrain's transform -> its batch version.
 BATCH_VERSIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
-    **dict.fromkeys(OPERATIONS, operate),
+    **dict.fromkeys(OPERATIONS, apply_operation),
     'RandAugment': rand_augment,
     'RandomFlip': flip,
     'RandomErasing': erase,

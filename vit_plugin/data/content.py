@@ -13,8 +13,8 @@ from anyfolder.sampling import evenly_spaced
 
 COMPARED_SAMPLES = 10_000  # evenly spaced; the sizes of all their files count
 MAX_BYTES_READ = 1 << 28  # up to this total, every byte counts
-# Above that: number of files to sample, and bytes of each of three blocks.
-SAMPLED_FILES, BLOCK = 1_000, 1 << 14
+# Above that total: the number of files to sample, and the size of each of three blocks to read.
+SAMPLED_FILES, BLOCK_BYTES = 1_000, 1 << 14
 CONTENT_THREADS = 16  # network storage answers late, but many requests at once
 
 
@@ -43,19 +43,20 @@ def content_digest(dataset: Any) -> str | None:
             known = True
             total.update(repr((pixels.shape, pixels.dtype)).encode())
             total.update(np.ascontiguousarray(pixels).tobytes())
-    for size, digest in _collect_file_facts([*paths]):
+    for size, digest in _sizes_and_digests([*paths]):
         known |= size >= 0
         total.update(repr((size, digest)).encode())
     return total.hexdigest() if known else None
 
 
 def _local_files(info: Mapping[str, Any]) -> Iterator[str]:
+    """The paths of local files in a data info, in the order of their entries' names."""
     for name, value in sorted(info.items()):
         if name.endswith('path') and isinstance(value, str) and '://' not in value:
             yield value
 
 
-def _collect_file_facts(paths: Sequence[str]) -> list[tuple[int, str]]:
+def _sizes_and_digests(paths: Sequence[str]) -> list[tuple[int, str]]:
     """The size of each file, -1 if it is missing, and a digest of the bytes read."""
     with ThreadPoolExecutor(CONTENT_THREADS) as pool:
         sizes = [*pool.map(_size, paths)]
@@ -68,6 +69,7 @@ def _collect_file_facts(paths: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def _size(path: str) -> int:
+    """The size of a file in bytes; -1 if it is missing or not a regular file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -85,12 +87,12 @@ def _digest_blocks(path: str, size: int) -> str:
     digest = blake2b(digest_size=8)
     try:
         with open(path, 'rb') as file:
-            if size <= 3 * BLOCK:
+            if size <= 3 * BLOCK_BYTES:
                 digest.update(file.read())
             else:
-                for begin in (0, (size - BLOCK) // 2, size - BLOCK):
+                for begin in (0, (size - BLOCK_BYTES) // 2, size - BLOCK_BYTES):
                     file.seek(begin)
-                    digest.update(file.read(BLOCK))
+                    digest.update(file.read(BLOCK_BYTES))
     except OSError:
         return ''
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The handwritten digits in scikit-learn, a real task without a download."""
+"""The handwritten digits that scikit-learn ships: a real task without a download."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,7 +41,7 @@ def write_digits(folder: Path) -> None:
     Raises:
         MissingExtraError: if scikit-learn is not installed.
     """
-    images, labels = scans('--data digits')
+    images, labels = load_scans('--data digits')
     with new_folder(folder, durable=False) as temporary:
         for i, (pixels, label) in enumerate(zip(images, labels, strict=True)):
             path = temporary / str(label) / f'{i:04d}.png'
@@ -49,7 +49,7 @@ def write_digits(folder: Path) -> None:
             Image.fromarray(pixels).save(path)
 
 
-def scans(feature: str) -> tuple[np.ndarray, np.ndarray]:
+def load_scans(feature: str) -> tuple[np.ndarray, np.ndarray]:
     """scikit-learn's images (1797, 8, 8) in uint8, and their classes.
 
     ``feature`` names what needs scikit-learn, for the error if it is missing.
@@ -89,7 +89,7 @@ class Digits(BaseDataset):
         super().__init__(ann_file='', **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        images, labels = scans('The Digits dataset')
+        images, labels = load_scans('The Digits dataset')
         from sklearn.model_selection import train_test_split
 
         splits = train_test_split(

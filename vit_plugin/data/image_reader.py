@@ -5,8 +5,8 @@ from typing import Any
 
 from mmengine.config import ConfigDict
 
-# Arguments of `LoadImage`: MMCV's and its own.
-LOADED_BY_US = {
+# The arguments that `LoadImage` takes, MMCV's and its own, as names, since its module needs MMCV.
+LOAD_IMAGE_ARGUMENTS = {
     'to_float32',
     'color_type',
     'imdecode_backend',
@@ -29,7 +29,7 @@ def use_our_image_reader(cfg: Any) -> Any:
         is_framework_reader = (
             isinstance(name, str) and name.rpartition('.')[2] == 'LoadImageFromFile'
         )
-        if is_framework_reader and cfg.keys() - {'type', '_scope_'} <= LOADED_BY_US:
+        if is_framework_reader and cfg.keys() - {'type', '_scope_'} <= LOAD_IMAGE_ARGUMENTS:
             return dict(cfg, type='vit_plugin.LoadImage')
         entries = {key: use_our_image_reader(value) for key, value in cfg.items()}
         return ConfigDict(entries) if isinstance(cfg, ConfigDict) else entries

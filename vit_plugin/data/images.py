@@ -121,7 +121,7 @@ class LoadImage(LoadImageFromFile):
             if self.bands:
                 return read_bands(content, self.bands)
             if self.imdecode_backend == 'cv2':
-                image = decode(content, self.color_type, deep=self.window is not None)
+                image = decode(content, self.color_type, keep_depth=self.window is not None)
             else:
                 reader = needed_class('imdecode_backend', 'mmcv:imfrombytes')
                 image = reader(content, self.color_type, backend=self.imdecode_backend)

@@ -1,4 +1,7 @@
-"""Batch augmentations of contrastive methods, see :mod:`vit_plugin.data.batch_augment`."""
+"""Batch versions of the augmentations of contrastive methods: crops, color jitter, grayscale.
+
+See :mod:`vit_plugin.data.batch_augment` for the conventions.
+"""
 
 from typing import Any
 
@@ -37,9 +40,9 @@ def resized_crop(transform: Any, images: Tensor) -> Tensor:
 
 
 def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
-    """Shift the hue of BGR images (B, 3, H, W) by a fraction of the circle (B,).
+    """Shift the hue of BGR images (B, 3, H, W) by a fraction of the color circle (B,).
 
-    Each channel is then a function of hue, saturation and value (A. R. Smith, SIGGRAPH 1978).
+    Each channel is then computed from hue, saturation and value (A. R. Smith, SIGGRAPH 1978).
     """
     blue, green, red = images.float().unbind(1)
     value = torch.maximum(torch.maximum(blue, green), red)
@@ -60,9 +63,10 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
 
 # The changes of MMPretrain's ColorJitter, in the order of the numbers that it draws.
 JITTERS = (
-    blend_with(torch.zeros_like),
-    blend_with(mean_gray),
-    blend_with(gray),
+    blend_with(torch.zeros_like),  # brightness
+    blend_with(mean_gray),  # contrast
+    blend_with(gray),  # saturation
+    # Hue.
     lambda images, t, turns: turn_hue(images, on_device(images, turns, torch.float32)),
 )
 

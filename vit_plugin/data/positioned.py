@@ -1,4 +1,8 @@
-"""Samplers that add the position in the run to each index, and can begin inside a pass."""
+"""Samplers that add the position in the run to each index, and can begin inside a pass.
+
+A pass is one iteration over the sampler: an epoch, or all of an endless run. The position decides
+the random numbers of a sample, see :mod:`.seeded`.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +14,7 @@ from mmengine.dist import get_dist_info
 from mmengine.registry import DATA_SAMPLERS
 from torch.utils.data import DataLoader
 
-from .seeded import PositionedIndex, seeded_dataset
+from .seeded import PositionedIndex, build_seeded_dataset
 from .unreadable import UnreadableList
 
 
@@ -19,13 +23,13 @@ class PositionedSampler:
 
     Args:
         source: the sampler or batch sampler. Its attributes can be read here.
-        batch_size: samples in an iteration of this process.
-        own_seed: whether the config has a seed for the sampler.
+        batch_size: samples of this process in an iteration of the training loop.
+        own_seed: whether the config has a seed for the sampler, which the run's does not replace.
     """
 
     def __init__(self, source: Any, batch_size: int, own_seed: bool) -> None:
         self._source, self.samples_per_iteration, self._own_seed = source, batch_size, own_seed
-        self._next = (0, 0)  # iteration of the next pass, and skipped ones, see begin
+        self._next = (0, 0)  # `iteration` and `skipped` of the next pass, see begin
 
     def __len__(self) -> int:
         return len(self._source)
@@ -79,6 +83,7 @@ class PositionedSampler:
             yield self._add_position(item, number, rank, world)
 
     def _iterate_from(self, skipped: int) -> Iterator:
+        """The items of a pass after the first ``skipped`` ones."""
         # The samplers of this package can begin anywhere. Others draw the skipped items, too.
         if hasattr(self._source, 'skip'):
             self._source.skip(skipped)
@@ -86,6 +91,7 @@ class PositionedSampler:
         return islice(iter(self._source), skipped, None)
 
     def _add_position(self, item: Any, number: int, rank: int, world: int) -> Any:
+        """Add its position in the run to an item, the ``number``-th one of this process."""
         return PositionedIndex(item, number * world + rank)
 
 
@@ -109,7 +115,7 @@ class PositionedBatchSampler(PositionedSampler):
         ]
 
 
-def positioned_sampler(
+def build_positioned_sampler(
     source: Any, batch_size: int | None, dataset: Any, seed: int
 ) -> PositionedSampler:
     """Build a sampler that adds positions to its indices."""
@@ -122,7 +128,7 @@ def positioned_sampler(
     )
 
 
-def positioned_batch_sampler(
+def build_positioned_batch_sampler(
     source: Any, own_seed: bool, sampler: Any, batch_size: int | Sequence[int]
 ) -> PositionedBatchSampler:
     """Build a batch sampler that adds positions to its indices."""
@@ -145,7 +151,9 @@ def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = N
     """
     cfg = dict(
         cfg,
-        dataset=dict(type=seeded_dataset, dataset=cfg['dataset'], seed=seed, unreadable=unreadable),
+        dataset=dict(
+            type=build_seeded_dataset, dataset=cfg['dataset'], seed=seed, unreadable=unreadable
+        ),
     )
     sampler = cfg.get('sampler')
     if sampler is None:  # an iterable data set has no sampler
@@ -154,7 +162,10 @@ def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = N
         return dict(
             cfg,
             sampler=dict(
-                type=positioned_sampler, source=sampler, batch_size=cfg.get('batch_size'), seed=seed
+                type=build_positioned_sampler,
+                source=sampler,
+                batch_size=cfg.get('batch_size'),
+                seed=seed,
             ),
         )
     own_seed = not isinstance(sampler, Mapping) or sampler.get('seed') is not None
@@ -162,7 +173,7 @@ def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = N
         cfg,
         sampler=sampler if own_seed else dict(sampler, seed=seed),
         batch_sampler=dict(
-            type=positioned_batch_sampler, source=cfg['batch_sampler'], own_seed=own_seed
+            type=build_positioned_batch_sampler, source=cfg['batch_sampler'], own_seed=own_seed
         ),
     )
 

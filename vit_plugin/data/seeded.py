@@ -19,7 +19,7 @@ from torch.utils.data import IterableDataset
 from vit_plugin.data.unreadable import ATTEMPTS, UnreadableFile, UnreadableList, unreadable_file
 from vit_plugin.errors import ConfigError
 
-SAMPLE, STEP, VALIDATION = range(3)  # purposes of random numbers
+SAMPLE, STEP, VALIDATION = range(3)  # purposes of random numbers, see seeds
 
 
 def seeds(seed: int, purpose: int, number: int, part: int = 0) -> list[int]:
@@ -34,14 +34,17 @@ def seeds(seed: int, purpose: int, number: int, part: int = 0) -> list[int]:
     return np.random.SeedSequence((seed, purpose, number, part)).generate_state(4).tolist()
 
 
-def seed_host(words: list[int]) -> None:
-    """Seed the CPU generators of Python, NumPy and torch with the first three words, in 10 us.
+def seed_host(four_seeds: list[int]) -> None:
+    """Seed the CPU generators of Python, NumPy and torch with the first three seeds, in 10 us.
 
-    The fourth word is left to the caller. ``torch.manual_seed`` alone takes 180 us.
+    The fourth seed is left to the caller. ``torch.manual_seed`` alone takes 180 us.
+
+    Args:
+        four_seeds: see :func:`seeds`.
     """
-    random.seed(words[0])
-    np.random.seed(words[1])
-    torch.default_generator.manual_seed(words[2])
+    random.seed(four_seeds[0])
+    np.random.seed(four_seeds[1])
+    torch.default_generator.manual_seed(four_seeds[2])
 
 
 class PositionedIndex(NamedTuple):
@@ -76,8 +79,8 @@ class SeededDataset:
             return self._dataset[index]
         index, position = index
         for attempt in range(1, ATTEMPTS + 1):
-            words = seeds(self.seed_of_samples, SAMPLE, position, attempt)
-            seed_host(words)
+            four_seeds = seeds(self.seed_of_samples, SAMPLE, position, attempt)
+            seed_host(four_seeds)
             try:
                 return self._dataset[index]
             except Exception as error:
@@ -88,7 +91,7 @@ class SeededDataset:
                 if not unreadable_list or not unreadable:
                     raise
                 unreadable_list.add(UnreadableFile(position, *unreadable))
-                index = words[3] % len(self._dataset)
+                index = four_seeds[3] % len(self._dataset)
         path, reason = unreadable
         raise ConfigError(
             f'{ATTEMPTS} samples in a row cannot be read, the last one {path!r} ({reason}); they '
@@ -118,11 +121,11 @@ class SeededDataset:
 
 
 def find_seeded_dataset(dataset: Any) -> Any:
-    """The seeded data set inside the wrapper of ``num_batch_per_epoch``."""
+    """The seeded data set in MMEngine's wrapper for ``num_batch_per_epoch``, or itself."""
     return dataset if isinstance(dataset, SeededDataset) else getattr(dataset, '_dataset', dataset)
 
 
-def seeded_dataset(dataset: Any, seed: int, unreadable: UnreadableList | None = None) -> Any:
+def build_seeded_dataset(dataset: Any, seed: int, unreadable: UnreadableList | None = None) -> Any:
     """Build a data set with seeded samples. An iterable one has no positions and is unchanged."""
     built = DATASETS.build(dataset) if isinstance(dataset, Mapping) else dataset
     if isinstance(built, IterableDataset):

@@ -40,10 +40,10 @@ def stratified_subset(
     """
     complete = ALL_DATASETS.build(dataset)
     labels = dataset_labels(complete)
-    random = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     kept = []
     for label in np.unique(labels):
-        members = random.permutation(np.flatnonzero(labels == label))
+        members = rng.permutation(np.flatnonzero(labels == label))
         kept.append(members[: max(round(len(members) * fraction), 1)])
     indices = np.sort(np.concatenate(kept))
     if rest:
@@ -63,5 +63,5 @@ def dataset_labels(dataset: Any) -> np.ndarray:
             return np.array(labels)
     raise ConfigError(
         f'stratified_subset: {type(dataset).__name__} does not give one label for each image, by '
-        'which the part is chosen; take a data set of images with labels, such as CustomDataset.'
+        'which the subset is chosen; take a data set of images with labels, such as CustomDataset.'
     )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from anyfolder.complete import append_line
 from vit_plugin.errors import ConfigError
 
+# Files in the work directory that list the unreadable samples of each split.
 LISTS = dict(train='unreadable.txt', val='unreadable_val.txt', test='unreadable_test.txt')
 ATTEMPTS = 10  # samples in a row that may be unreadable
 MAX_REASON_CHARACTERS = 200

@@ -1,4 +1,8 @@
-"""Choose the adapter that turns a trained model into a graph."""
+"""Choose the adapter that turns a trained model into a graph.
+
+An adapter is a subclass of :class:`~vit_plugin.deploy.deployed_module.Deployed`. Projects and tasks
+declare theirs for the models that they define.
+"""
 
 from copy import deepcopy
 from pkgutil import resolve_name
@@ -13,7 +17,7 @@ from vit_plugin.models.protocol import Backbone
 from vit_plugin.project import declared_rows
 from vit_plugin.task import task_declarations
 
-from .deployed_module import Deployed, DeployedFeatures, DeployedModule
+from .deployed_module import Deployed, DeployedFeatures, DeployedPlainClassifier
 
 
 def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
@@ -25,8 +29,8 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
             float32 otherwise.
 
     Raises:
-        ConfigError: if the backbone is not ours, or if the model has operations that cannot be
-            exported.
+        ConfigError: if the backbone is not one of this package, or if the model has operations that
+            cannot be exported.
     """
     backbone = getattr(model, 'backbone', None)
     if not isinstance(backbone, Backbone):
@@ -46,12 +50,12 @@ def _find_adapter(model: nn.Module) -> type[Deployed]:
         ConfigError: see :func:`deploy`.
     """
     if isinstance(model, Classifier):
-        return DeployedModule if model.num_classes else DeployedFeatures
+        return DeployedPlainClassifier if model.num_classes else DeployedFeatures
+    # (component, class) -> adapter, for models whose component is of this class. An empty class
+    # stands for any, so these rows come last.
     adapters = dict(declared_rows('deployed'))
     for rows in task_declarations('deployed').values():
         adapters |= rows
-    # A row is for a model with a component of this class or, without a class, of any class. Rows
-    # with a class come first.
     for (component, class_name), adapter in sorted(adapters.items(), key=lambda row: not row[0][1]):
         if class_name:
             matches = has_component(model, component, class_name)

@@ -1,4 +1,4 @@
-"""A dense prediction model as a graph, which takes each image as a whole."""
+"""A model of MMSegmentation as a graph: an image, not cut into windows -> values per pixel."""
 
 import torch
 from torch import Tensor, nn

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .input_sizes import padding_of
 
-INPUTS = ('images', 'sizes')
+INPUTS = ('images', 'sizes')  # names of a graph's inputs; without padding, only the first
 Outputs = Tensor | tuple[Tensor, ...]
 
 
@@ -21,6 +21,7 @@ class Deployed(nn.Module):
 
     Attributes:
         inputs, outputs: the names of the inputs and outputs.
+        stride: pixels per patch of the last feature map.
         unit, min_units: sides of images must be multiples of ``unit``, and at least
             ``min_units * unit``.
     """
@@ -44,6 +45,7 @@ class Deployed(nn.Module):
 
     @property
     def min_units(self) -> int:
+        # At least two rows of patches: torch.export treats a side of 1 as constant.
         return max(2, math.ceil(2 * self.stride / self.unit))
 
     def normalized(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
@@ -51,7 +53,8 @@ class Deployed(nn.Module):
         pixels = ((images - self.image_mean) / self.image_std).to(self.dtype)
         if sizes is None:
             return pixels
-        # Use products, since more runtimes support them than booleans.
+        # Outside of an image's own size, use the padding value. Products of masks, since more
+        # runtimes support them than booleans.
         rows, columns = (
             (torch.arange(images.shape[2 + axis], device=images.device) < sizes[:, axis, None]).to(
                 pixels
@@ -73,7 +76,7 @@ class Deployed(nn.Module):
         )
 
 
-class DeployedModule(Deployed):
+class DeployedPlainClassifier(Deployed):
     """A plain classifier of ``create_model`` -> logits (B, classes), without a framework."""
 
     outputs = ('logits',)
@@ -82,7 +85,7 @@ class DeployedModule(Deployed):
         return self.model(self.normalized(images)).float()
 
 
-class DeployedFeatures(DeployedModule):
+class DeployedFeatures(DeployedPlainClassifier):
     """A plain classifier without its head -> features (B, C)."""
 
     outputs = ('features',)

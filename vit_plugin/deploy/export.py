@@ -1,4 +1,7 @@
-"""Export a trained model to a file that runs without the framework."""
+"""Export a trained model to a file that runs without the framework.
+
+The model is traced, written, run from the file, and compared, before the file gets its name.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -30,15 +33,16 @@ from .runtimes import METADATA_KEY
 # A float32 graph must equal the model. For other dtypes, the user decides which difference is
 # acceptable.
 FLOAT32_TOLERANCE = 1e-4
-ROUNDING = 1e-6  # rounding error of float32 after several sums
-# A tie is decided the other way in about every third copy of the images with rounding errors.
+# For is_from_a_tie: relative noise on pixels, as large as float32's rounding after several sums,
+# and the number of noisy copies. About every third copy decides a tie the other way.
+ROUNDING = 1e-6
 ROUNDED_COPIES = 8
 # Batch sizes to compare for a file that takes any number of images.
 COMPARED_BATCH_SIZES = (1, 2, 5)
 
 
-def in_silence(name: str) -> AbstractContextManager[None]:
-    """A stage of the export that prints nothing."""
+def silent_stage(name: str) -> AbstractContextManager[None]:
+    """The context of a stage that prints nothing, the default ``stage`` of :func:`export`."""
     return nullcontext()
 
 
@@ -53,7 +57,7 @@ def export(
     record: Provenance | None = None,
     check: Callable[[Path], None] | None = None,
     batch: int | None = None,
-    stage: Callable[[str], AbstractContextManager[None]] = in_silence,
+    stage: Callable[[str], AbstractContextManager[None]] = silent_stage,
 ) -> float:
     """Write a model to a file, in the format of its suffix, and run the file.
 
@@ -65,7 +69,7 @@ def export(
         dtype: ``'float32'``, ``'float16'``, ``'bfloat16'`` or ``'int8'``.
         reference: the file is compared with this module. Default: the model.
         sources: files that were read. ``out`` must not be one of them.
-        facts: metadata for a file of another runtime, see
+        facts: JSON for the file's metadata, about inputs and outputs; empty for ``.pt2``. See
             :func:`~vit_plugin.deploy.pipeline_steps.facts_of`.
         record: the provenance of its weights, stored in the file.
         check: called with the file before it appears as ``out``. It may raise an error.
@@ -82,15 +86,15 @@ def export(
     backbone = model.model.backbone
     if size and isinstance(backbone, VisionTransformer):
         backbone.patch_embed.check_image_size(size)
-    form = FILE_FORMATS[out.suffix]
+    file_format = FILE_FORMATS[out.suffix]
     metadata = {METADATA_KEY: facts} if facts else {}
     if record:
         metadata[PROVENANCE] = record.text()
-    with replacing(out, sources) as path, form.second_file(path, out, sources):
+    with replacing(out, sources) as path, file_format.second_file(path, out, sources):
         with stage('Tracing the graph'):
             program = trace(model, size, batch)
         with stage('Writing the file'):
-            run = form.write(program, path, dtype, model.outputs, metadata)
+            run = file_format.write(program, path, dtype, model.outputs, metadata)
             if record:
                 append_record(path, record)  # only archives can carry it
         as_config_error = rejecting(
@@ -100,7 +104,7 @@ def export(
         )
         with stage('Comparing it with the model'), as_config_error:
             difference = largest_difference(reference or model, checking_finite(run), size, batch)
-        if dtype == 'float32' and not difference <= FLOAT32_TOLERANCE:
+        if dtype == 'float32' and not difference <= FLOAT32_TOLERANCE:  # also for NaN
             raise ConfigError(
                 f'The file that was written for {str(out)!r} is off by {difference:.1e} of the '
                 'largest value, and nothing was written; try the other format.'
@@ -123,8 +127,9 @@ def trace(
         ConfigError: if the model has no such graph.
     """
     backbone = model.model.backbone
-    dynamic: dict[int, Any] = {} if batch else {0: Dim('batch')}
-    images = dict(dynamic)
+    # Axis -> dynamic dimension, as torch.export takes them, of both inputs.
+    batch_axis: dict[int, Any] = {} if batch else {0: Dim('batch')}
+    image_axes = dict(batch_axis)
     unit = model.unit
     # If the stride does not divide the unit, sizes of maps are rounded, and torch cannot see that
     # some of them are equal.
@@ -133,15 +138,16 @@ def trace(
     remedy = 'leave out the part of it that the cause names'
     if size is None:
         if rounded:
-            images |= dict.fromkeys((2, 3), Dim.AUTO(min=unit * model.min_units))
+            image_axes |= dict.fromkeys((2, 3), Dim.AUTO(min=unit * model.min_units))
         else:
             rows, columns = (unit * Dim(name, min=model.min_units) for name in ('rows', 'columns'))
-            images |= {2: rows, 3: columns}
+            image_axes |= {2: rows, 3: columns}
         what = 'The graph of this model depends on the size of the images'
         remedy = 'write a file for each size, with --img-size, or have keep_ratio=False in the test'
     example_size = size or sizes_to_try(model, None)[-1]
+    # Not one image for any number: torch would take an axis of length 1 as constant.
     example = example_inputs(model, torch.zeros(batch or 2, backbone.in_channels, *example_size))
-    shapes = (images, dynamic) if len(example) == 2 else (images,)
+    shapes = (image_axes, batch_axis) if len(example) == 2 else (image_axes,)
     with_open_sizes = nullcontext() if size else open_sizes(model)
     as_config_error = rejecting(what, remedy, cause=named_line)
     with torch.no_grad(), precomputed(model, size), with_open_sizes, as_config_error:
@@ -171,9 +177,13 @@ def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[in
         return [size]
 
     def side(strides: int) -> int:
-        """The smallest side plus strides that are a pixel longer, rounded up to the unit."""
+        """The smallest side plus this many strides and pixels, rounded up to the unit.
+
+        The extra pixels show sizes that are not multiples of the stride, if the unit allows them.
+        """
         return model.unit * (model.min_units + math.ceil(strides * (model.stride + 1) / model.unit))
 
+    # The smallest image, then landscapes and portraits of different rounding.
     return [(side(rows), side(columns)) for rows, columns in ((0, 0), (3, 1), (2, 7), (1, 2))]
 
 
@@ -202,21 +212,24 @@ class FileFormat(NamedTuple):
     """How to write a format.
 
     Attributes:
-        write: writes it, and returns a function that runs it.
-        second_file: a context that moves an accompanying file next to the target.
+        write: (graph, path, dtype, names of outputs, metadata) -> a function that runs the file.
+        second_file: (temporary path, final path, files that must stay) -> a context, at whose end a
+            second file with the weights is moved next to the final path.
     """
 
     write: Callable[[ExportedProgram, Path, str, Sequence[str], Mapping[str, str]], Run]
     second_file: Callable[[Path, Path, Sequence[str | Path]], AbstractContextManager[None]]
 
 
-def no_file(path: Path, out: Path, sources: Sequence[str | Path]) -> AbstractContextManager[None]:
+def no_second_file(
+    path: Path, out: Path, sources: Sequence[str | Path]
+) -> AbstractContextManager[None]:
     """The context for a format without a second file."""
     return nullcontext()
 
 
 FILE_FORMATS = {
-    '.pt2': FileFormat(write_pt2, no_file),
+    '.pt2': FileFormat(write_pt2, no_second_file),
     '.onnx': FileFormat(write_onnx, external_weights),
     '.xml': FileFormat(write_openvino, weights_of_openvino),
 }
@@ -248,8 +261,8 @@ def largest_difference(
     """The largest difference of the outputs for batches of random images.
 
     See :meth:`Deployed.difference`. If scores of proposals tie, rounding decides which query starts
-    from which. So a difference is ignored if random rounding errors of the images change the
-    model's outputs by more than a tenth of it.
+    from which proposal, and outputs differ without an error. So a difference is ignored if rounding
+    errors of the images change the model's own outputs by more than a tenth of it.
     """
     differences = [0.0]
     counts = (batch,) if batch else COMPARED_BATCH_SIZES
@@ -269,7 +282,7 @@ def largest_difference(
 def is_from_a_tie(
     model: Deployed, tensors: Sequence[Tensor], wanted: Outputs, difference: float
 ) -> bool:
-    """Whether rounding errors of the images change the outputs by more than a tenth of it."""
+    """Whether rounding errors of the images change the outputs by over a tenth of a difference."""
     images, *others = tensors
     rounded = (
         model(images * (1 + ROUNDING * torch.randn_like(images)), *others)

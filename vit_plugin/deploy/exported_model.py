@@ -27,7 +27,17 @@ MIN_SLICE_SIDE = 32  # pixels; a large image would have too many smaller slices
 
 
 class ExportFacts(OpenDict):
-    """The metadata that :func:`~vit_plugin.deploy.pipeline_steps.facts_of` writes."""
+    """The metadata that :func:`~vit_plugin.deploy.pipeline_steps.facts_of` writes.
+
+    Attributes:
+        classes: the class names.
+        multi_label: whether a classifier's scores are independent (sigmoid instead of softmax).
+        rgb: whether the network takes RGB instead of BGR.
+        steps: the test pipeline.
+        patch: stride of the stem; images must not be smaller.
+        slices: side of the slices that a detector was trained for, in pixels.
+        usual: height and width of the training images.
+    """
 
     classes: list[str]
     multi_label: bool
@@ -74,25 +84,26 @@ class ExportedModel:
         self.takes_one = batch == 1  # whether a call takes a single image
         self.size = tuple(size)  # height and width, or names of dynamic dimensions
         with naming(str(path)):
-            self._compare_steps(str(path))
-        # If the outputs are no predictions, only the framework makes segments of them.
+            self._check_steps(str(path))
+        # Outputs of other files only become segments by the framework's own code.
         self.outputs_predictions = any(
             prediction.output in self.runtime.outputs for prediction in prediction_classes()
         )
 
-    def _compare_steps(self, path: str) -> None:
-        """Compare the pipeline with the size that the graph takes, before any image is run.
+    def _check_steps(self, path: str) -> None:
+        """Check that the pipeline ends in the size that the graph takes, before any image is run.
 
         Raises:
             ConfigError: if its steps are invalid, or end in another size.
         """
+        # Begin with an image of the graph's own size, since a pipeline may keep sizes.
         height, width = (side if isinstance(side, int) else USUAL_SIDE for side in self.size)
         with rejecting(f'{path!r} has a pipeline that cannot be run', 'export it again'):
             for step in self.facts['steps']:
                 width, height = size_after(step, width, height)
         taken_height, taken_width = (
-            side if isinstance(side, int) else made  # a dynamic dimension takes any side
-            for side, made in zip(self.size, (height, width), strict=True)
+            side if isinstance(side, int) else final  # a dynamic dimension takes any side
+            for side, final in zip(self.size, (height, width), strict=True)
         )
         if (height, width) != (taken_height, taken_width):
             raise ConfigError(

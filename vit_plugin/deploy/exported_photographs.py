@@ -17,28 +17,28 @@ from .exported_model import ExportedModel
 PHOTOGRAPH_SIZES = ((320, 200), (200, 320), (240, 240), (24, 18), (331, 79), (320, 200))
 # Largest accepted difference of a class score, or share of a map's pixels. Rounding causes much
 # less. Boxes are not checked, since rounding chooses between those with equal scores.
-MAX_ANSWER_DIFFERENCE = 0.01
+MAX_PREDICTION_DIFFERENCE = 0.01
 ORIENTATION = 0x0112  # EXIF's tag
-QUARTER_TURN = 6  # its value for a quarter turn
+QUARTER_TURN = 6  # its value for an image to turn by a quarter before it is shown
 
 
 def write_photographs(folder: Path, channels: int = 3) -> list[Path]:
-    """Write images with shapes on a background; the last one is stored rotated.
+    """Write images of discs on a smooth background; the last one is stored rotated.
 
     If ``channels`` is neither 1 nor 3, they are arrays of bands.
     """
-    random = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     paths = []
     for number, (width, height) in enumerate(PHOTOGRAPH_SIZES):
-        coarse = random.integers(60, 200, (4, 5, 3), np.uint8)
+        coarse = rng.integers(60, 200, (4, 5, 3), np.uint8)
         image = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
         for _ in range(6):
-            x, y = int(random.integers(width)), int(random.integers(height))
+            x, y = int(rng.integers(width)), int(rng.integers(height))
             cv2.circle(
                 image,
                 (x, y),
                 radius=min(width, height) // 8,
-                color=random.integers(0, 256, 3).tolist(),
+                color=rng.integers(0, 256, 3).tolist(),
                 thickness=cv2.FILLED,
             )
         if channels not in (1, 3):
@@ -60,7 +60,7 @@ def compare_photographs(trained: TrainedModel, file: Path, must_agree: bool = Tr
         trained: the model.
         file: the file.
         must_agree: whether predictions other than boxes must agree up to
-            :data:`MAX_ANSWER_DIFFERENCE`.
+            :data:`MAX_PREDICTION_DIFFERENCE`.
 
     Returns:
         A sentence with the largest difference of pixels, without padding, and of predictions, see
@@ -71,7 +71,7 @@ def compare_photographs(trained: TrainedModel, file: Path, must_agree: bool = Tr
     """
     model = ExportedModel(file)
     predicts_boxes = trained.prediction_class.has_threshold  # only boxes have one
-    pixels, answers = [], []
+    pixel_differences, prediction_differences = [], []
     with TemporaryDirectory() as folder:
         for path in write_photographs(Path(folder), model.channels):
             actual = model.apply_pipeline(read_image(path)).pixels
@@ -80,15 +80,17 @@ def compare_photographs(trained: TrainedModel, file: Path, must_agree: bool = Tr
             height, width = expected.shape[:2]
             actual = actual.reshape(*actual.shape[:2], -1)[:height, :width]  # without padding
             same_shape = actual.shape == expected.shape
-            pixels.append(float(np.abs(actual - expected).max()) if same_shape else 255)
+            pixel_differences.append(float(np.abs(actual - expected).max()) if same_shape else 255)
             if model.outputs_predictions:
-                answers.append(model(read_image(path)).difference_from(trained(str(path))))
-    worst = max(answers, default=0.0)
+                prediction = model(read_image(path))
+                prediction_differences.append(prediction.difference_from(trained(str(path))))
+    worst = max(prediction_differences, default=0.0)
     sentence = (
-        f'on {len(pixels)} photographs of several shapes, its pixels differ from those of the '
-        f'pipeline by up to {max(pixels):.3g} of 255, and its answers by up to {worst:.2%}'
+        f'on {len(pixel_differences)} photographs of several shapes, its pixels differ from those '
+        f'of the pipeline by up to {max(pixel_differences):.3g} of 255, and its answers by up to '
+        f'{worst:.2%}'
     )
-    if must_agree and worst > MAX_ANSWER_DIFFERENCE and not predicts_boxes:
+    if must_agree and worst > MAX_PREDICTION_DIFFERENCE and not predicts_boxes:
         raise ConfigError(
             f'The file does not match the checkpoint: {sentence}; nothing was written. Give '
             '--img-size, if answers of another size will do.'

@@ -60,22 +60,23 @@ class InputSizes(NamedTuple):
     Attributes:
         fixed_size: height and width, or None if dynamic.
         padding: padding after the steps of the pipeline.
-        of_test: whether they come from the checkpoint's test pipeline instead of ``--img-size``.
+        from_test_pipeline: whether they are those of the checkpoint's test pipeline. Otherwise they
+            are from ``--img-size``, or those of the training.
     """
 
     fixed_size: tuple[int, int] | None
     padding: Padding = Padding()
-    of_test: bool = True
+    from_test_pipeline: bool = True
 
 
 def sizes_of_test(trained: Any) -> InputSizes:
-    """The sizes in the test of a ``TrainedModel``, dynamic if images keep their aspect ratio.
+    """The sizes after the test pipeline of a ``TrainedModel``: one for all images, or dynamic.
 
     Without a test pipeline, the size is the backbone's own.
     """
     padding = padding_of(trained.model)
     if not trained.has_pixels:
-        return InputSizes(trained.model.backbone.img_size, padding, of_test=False)
+        return InputSizes(trained.model.backbone.img_size, padding, from_test_pipeline=False)
     sizes = set()
     for shape in TRIED_SIZES:
         inputs = trained.sample(np.zeros((*shape, trained.pixels.bands), np.uint8))['inputs']

@@ -18,7 +18,7 @@ from vit_plugin.errors import ConfigError, named_line, needed_by, rejecting
 from .deployed_module import INPUTS, Outputs
 from .runtimes import Arrays, InOnnxruntime, Runtime
 
-Run = Callable[..., Outputs]
+Run = Callable[..., Outputs]  # runs a written file: tensors -> its outputs
 
 FLOAT, FLOAT16 = 1, 10  # TensorProto's numbers of the types
 # A tensor with values above this one stays in float32. It is an eighth of float16's maximum, since
@@ -35,7 +35,7 @@ def write_onnx(
 ) -> Run:
     """Write ONNX. Return a function that runs it in onnxruntime.
 
-    int8 scales activations at run time.
+    In int8, activations are quantized when the file runs (dynamic quantization).
 
     Raises:
         ConfigError: if the dtype is bfloat16, which onnxruntime lacks on a CPU, or if ONNX does not
@@ -134,15 +134,15 @@ def write_float16(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     # Run a copy of the graph that outputs all its values.
-    verbose = onnx.ModelProto()
-    verbose.CopyFrom(proto)
+    with_all_values = onnx.ModelProto()
+    with_all_values.CopyFrom(proto)
     outputs = {output.name for output in proto.graph.output}
     value_names = [name for node in proto.graph.node for name in node.output if name]
-    verbose.graph.output.extend(
+    with_all_values.graph.output.extend(
         onnx.ValueInfoProto(name=name) for name in value_names if name not in outputs
     )
     session = onnxruntime.InferenceSession(
-        verbose.SerializeToString(), providers=['CPUExecutionProvider']
+        with_all_values.SerializeToString(), providers=['CPUExecutionProvider']
     )
     names = [output.name for output in session.get_outputs()]
     arrays = {name: value.numpy() for name, value in inputs.items()}
@@ -206,7 +206,7 @@ def remove_superfluous_casts(
 def integers_in_float(nodes: Sequence[Any], values: Arrays) -> set[str]:
     """Names of float tensors that are computed from integers and converted back to integers.
 
-    An example is the quotient of two positions, which float16 would round from 2048 on.
+    An example is the quotient of two positions: float16 rounds integers above 2048.
 
     Args:
         nodes: nodes of a graph, in the order of computation.
@@ -233,7 +233,7 @@ def integers_in_float(nodes: Sequence[Any], values: Arrays) -> set[str]:
 def external_weights(path: Path, out: Path, sources: Sequence[str | Path]) -> Iterator[None]:
     """Move the second file that torch's exporter writes for weights above ONNX's limit of 2 GB.
 
-    It is named ``OUT.data``, which no source can be, so ``sources`` is unused.
+    It is named ``OUT.data``. No file that was read has such a name, so ``sources`` is unused.
     """
     written = path.with_name(f'{path.name}.data')
     target = Path(f'{os.path.realpath(out)}.data')

@@ -25,7 +25,7 @@ def write_openvino(
 ) -> Run:
     """Write OpenVINO's format, by way of ONNX. Return a function that runs it.
 
-    OpenVINO chooses the dtype of computation for float16 weights.
+    float16 is the dtype of the stored weights; OpenVINO chooses that of the computation.
 
     Raises:
         ConfigError: if the dtype is bfloat16 or int8, or if OpenVINO does not support the graph.

@@ -1,6 +1,7 @@
 """The metadata of an exported file: its pipeline as plain steps, and the meaning of its outputs.
 
-The steps are those of :mod:`~vit_plugin.deploy.pixel_steps`, which need no framework.
+The code calls this metadata facts, see :class:`~vit_plugin.deploy.exported_model.ExportFacts`. The
+steps are those of :mod:`~vit_plugin.deploy.pixel_steps`, which run without a framework.
 """
 
 import json
@@ -17,7 +18,7 @@ from vit_plugin.inference.prepared_image import takes_rgb
 
 from .input_sizes import InputSizes
 
-PipelineStep = dict[str, Any]
+PipelineStep = dict[str, Any]  # a step of pixel_steps, before it is validated
 OPEN_SIDE_RATIO = 2  # a scale with a larger aspect ratio only limits the shorter side
 
 
@@ -28,6 +29,7 @@ def _pair(size: Any) -> list[int]:
 
 
 def _resize(rule: str, *arguments: Any, interpolation: str, backend: str) -> PipelineStep:
+    """A resize by one of :data:`~vit_plugin.deploy.pixel_steps.RESIZE_RULES`."""
     return dict(resize=[rule, *arguments], interpolation=interpolation, backend=backend)
 
 
@@ -83,7 +85,7 @@ TRANSLATIONS |= {
     ('vit_plugin', name): step for (package, name), step in TRANSLATIONS.items() if 'mm' in package
 }
 # Prefixes of the names of transforms that leave the pixels as they are.
-WITHOUT_PIXELS = (
+KEEPING_PIXELS = (
     'Pack',
     'LoadAnnotations',
     'LoadPanopticAnnotations',
@@ -106,7 +108,7 @@ def steps_of(transforms: Sequence[Any]) -> list[PipelineStep]:
         step = translation(transform) if translation else None
         if step:
             steps.append(step)
-        elif not name.startswith(WITHOUT_PIXELS):
+        elif not name.startswith(KEEPING_PIXELS):
             raise ConfigError(
                 f'test_dataloader: its pipeline has {name}, which an ONNX file cannot do to an '
                 'image; leave it out, write .pt2, or take one of '
@@ -194,9 +196,9 @@ def adapt_to_size(
         sizes: the sizes of the file.
         fill: see :func:`fill_of`.
     """
-    unit, least, _ = sizes.padding
-    if sizes.of_test or sizes.fixed_size is None:
-        pad = dict(unit=unit, pad=list(least[::-1]), fill=list(fill))
+    unit, min_size, _ = sizes.padding
+    if sizes.from_test_pipeline or sizes.fixed_size is None:
+        pad = dict(unit=unit, pad=list(min_size[::-1]), fill=list(fill))
         return [*steps, pad] if sizes.padding.adds_pixels else [*steps]
     width, height = sizes.fixed_size[::-1]
     last: PipelineStep = next((step for step in reversed(steps) if 'resize' in step), {})
@@ -211,22 +213,27 @@ def adapt_to_size(
             scale = scale_in(sizes.fixed_size, *arguments)
             resize = _resize('scale', *scale, width, height, **method)
         else:
-            # The 1 is for a size within the target, see `target_size`.
+            # 1 is for a size within the target, see `target_size`.
             resize = _resize('target', width, height, 1, **method)
         pad = dict(pad=[width, height], fill=list(fill))
         return [*steps[:-1], resize, pad]
     crop = steps[-1] if steps else {}
-    if crop.get('crop', [width, height]) != [width, height]:
+    if last and crop.get('crop', [width, height]) != [width, height]:
         # Crop the same part of the image: keep the ratio of the resized side to the crop.
-        ratio = last['resize'][-1] / min(crop['crop'])
-        # The 0 is for a size around the target.
-        resize = _resize('target', width * ratio, height * ratio, 0, **method)
+        resize_rule, *sides = last['resize']
+        around = 0  # for a size around the target
+        if resize_rule == 'target':
+            around = sides.pop()
+        # An edge is compared with the shorter side of the crop, a height with its height.
+        cropped_side = min(crop['crop']) if resize_rule == 'edge' else crop['crop'][1]
+        ratio = sides[-1] / cropped_side
+        resize = _resize('target', width * ratio, height * ratio, around, **method)
         return [resize, dict(crop, crop=[width, height])]
     return [*steps, _resize('exact', width, height, **method)]
 
 
 def pixel_steps_of(trained: Any) -> list[PipelineStep]:
-    """The steps of a ``TrainedModel`` from an image to the pixels that its test gives the network.
+    """The test pipeline of a ``TrainedModel`` as steps, from an image to the network's pixels.
 
     Raises:
         ConfigError: for a transform that has no step.
@@ -237,9 +244,7 @@ def pixel_steps_of(trained: Any) -> list[PipelineStep]:
 
 
 def facts_of(trained: Any, sizes: InputSizes, steps: Sequence[PipelineStep]) -> str:
-    """The metadata of a model's file, as JSON.
-
-    They are for :class:`~vit_plugin.deploy.exported_model.ExportedModel`.
+    """The metadata of a model's file, as JSON, with which ``ExportedModel`` runs it.
 
     Args:
         trained: the model.
@@ -262,5 +267,5 @@ def facts_of(trained: Any, sizes: InputSizes, steps: Sequence[PipelineStep]) -> 
         usual=trained.training_size,
         steps=adapt_to_size(steps, sizes, fill_of(model.data_preprocessor)),
     )
-    # OpenCV's JSON reader does not accept null.
+    # OpenCV's JSON reader, in programs of docs/deployment.md, does not accept null.
     return json.dumps({key: value for key, value in facts.items() if value is not None})

@@ -8,9 +8,9 @@ translates the pipeline that a checkpoint runs. A step is a dict:
 - ``crop``: width and height of the middle part. It begins at half of the remainder, rounded to even
   or, with ``rounding`` (``'floor'``), down. Smaller images are surrounded by ``fill`` (a value per
   channel), or kept without it.
-- ``pad``: adds ``fill`` at the right and at the bottom, up to the next multiples of ``unit``, at
-  least ``least`` and at least the size in ``pad``. The result is float32, so a fractional fill is
-  kept.
+- ``pad``: adds ``fill`` at the right and at the bottom, up to the next multiples of ``unit`` and at
+  least the width and height in ``pad`` (and ``least``, in files of earlier versions). The result is
+  float32, so a fractional fill is kept.
 - ``dtype``: ``'float32'``, so that later steps compute without rounding.
 
 The metadata is untrusted, so the size after a step is checked before the step is applied.
@@ -40,7 +40,7 @@ Sides = Annotated[list[PositiveInt], Field(min_length=2, max_length=2)]
 
 @with_config(STRICT)
 class PixelStep(TypedDict, total=False):
-    """A step, see the module."""
+    """A step, see the docstring of the module."""
 
     resize: Annotated[list[str | float], Field(min_length=2, max_length=5)]
     interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos', 'box', 'hamming']
@@ -97,7 +97,9 @@ def target_size(
     return round(width / ratio), round(height / ratio)
 
 
-# Width and height of an image, and arguments -> the new width and height.
+# (width, height of an image, *arguments of the step) -> the new width and height. The arguments of
+# `exact` are the new width and height, and those of `edge` are a side, such as 'short', and its
+# new length.
 RESIZE_RULES: dict[str, Callable[..., tuple[int, int]]] = dict(
     exact=lambda width, height, *new: new, edge=edge_size, scale=scale_size, target=target_size
 )
@@ -120,7 +122,7 @@ def size_after(step: Mapping[str, Any], width: int, height: int) -> tuple[int, i
             width, height = min(width, crop_width), min(height, crop_height)
         else:
             width, height = crop_width, crop_height
-    elif 'dtype' not in step:  # a padding
+    elif 'dtype' not in step:  # a padding, which may lack `pad`
         unit, least = step.get('unit', 1), step.get('least', 1)
         pad_width, pad_height = step.get('pad', (0, 0))
         width = max(rounded_up(max(width, least), unit), pad_width)

@@ -8,7 +8,7 @@ import numpy as np
 
 from vit_plugin.errors import needed_by, rejecting
 
-METADATA_KEY = 'vit_plugin'  # key of the metadata about inputs and outputs
+METADATA_KEY = 'vit_plugin'  # key of the JSON about inputs and outputs in a file's metadata
 
 Arrays = Mapping[str, np.ndarray]
 Shape = tuple[int | str, ...]  # dynamic dimensions are names

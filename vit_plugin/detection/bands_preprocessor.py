@@ -21,6 +21,7 @@ class BandsPreprocessor(DetDataPreprocessor):
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        # The base sets it with a mean, but accepts only one or three values.
         self._enable_normalize = True
         for name, values in (('mean', mean), ('std', std)):
             self.register_buffer(name, torch.tensor(values).view(-1, 1, 1), persistent=False)

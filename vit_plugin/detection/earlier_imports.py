@@ -16,9 +16,10 @@ from types import ModuleType
 from typing import Any
 
 FRAMEWORKS = ('mmcv', 'mmdet', 'mmpretrain', 'mmseg')
-# Packages with ops, and those that cannot be imported without them.
+# Packages with ops, and those that cannot be imported without them. Names of modules are compared
+# with a dot at their end, so that `mmdet.` does not match a package such as `mmdet_extra`.
 NEED_OPS = ('mmcv.ops.', 'mmcv.cnn.bricks.transformer.', 'mmdet.')
-ABSENT = object()  # the value of a missing name, since some placeholders are None
+MISSING = object()  # stands for a name that a module lacks, since some placeholders are None
 
 
 def retry() -> None:
@@ -64,6 +65,7 @@ def _needs_ops(statement: ast.stmt) -> bool:
 
 
 def _execute(statements: Sequence[ast.stmt], names: dict[str, Any], module: ModuleType) -> None:
+    """Execute statements of a module in a namespace."""
     exec(compile(ast.Module([*statements], []), str(module.__file__), 'exec'), names)
 
 
@@ -78,36 +80,39 @@ def _has_failed(attempt: ast.Try, module: ModuleType) -> bool:
     imports = [node for node in attempt.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     _execute(imports, names, module)
     present = vars(module)
-    return any(present.get(name, ABSENT) is not names[name] for name in names.keys() - not_imported)
+    return any(
+        present.get(name, MISSING) is not names[name] for name in names.keys() - not_imported
+    )
 
 
 def _run_again(attempt: ast.Try, module: ModuleType) -> None:
+    """Run the body of the statement in its module, and replace the placeholders it had made."""
     names = vars(module)
     before = dict(names)
     _execute(attempt.body, names, module)
     for name, value in names.items():
-        stand_in = before.get(name, ABSENT)
-        if stand_in is not value and stand_in is not ABSENT:
-            _replace(name, stand_in, value, module)
-            _replace_base(module, stand_in, value)
+        placeholder = before.get(name, MISSING)
+        if placeholder is not value and placeholder is not MISSING:
+            _replace(name, placeholder, value, module)
+            _replace_base(module, placeholder, value)
 
 
-def _replace(name: str, stand_in: Any, value: Any, module: ModuleType) -> None:
+def _replace(name: str, placeholder: Any, value: Any, module: ModuleType) -> None:
     """Replace the placeholder in modules that have imported it from this one."""
     for other in _imported():
         # A name that is None may be another module's own, except in the packages of this module.
-        is_certain = stand_in is not None or module.__name__.startswith(f'{other.__name__}.')
-        if is_certain and vars(other).get(name, ABSENT) is stand_in:
+        is_certain = placeholder is not None or module.__name__.startswith(f'{other.__name__}.')
+        if is_certain and vars(other).get(name, MISSING) is placeholder:
             setattr(other, name, value)
 
 
-def _replace_base(module: ModuleType, stand_in: Any, value: Any) -> None:
+def _replace_base(module: ModuleType, placeholder: Any, value: Any) -> None:
     """Replace the placeholder as a base of a module's classes."""
     for cls in [*vars(module).values()]:
         if (
             isinstance(cls, type)
             and cls.__module__ == module.__name__
-            and stand_in in cls.__bases__
+            and placeholder in cls.__bases__
         ):
-            cls.__bases__ = tuple(value if base is stand_in else base for base in cls.__bases__)
+            cls.__bases__ = tuple(value if base is placeholder else base for base in cls.__bases__)
             update_abstractmethods(cls)

@@ -1,8 +1,8 @@
 """Replaces ``mmcv._ext``: the ops of this package's modules, with mmcv's names and arguments.
 
 The autograd functions of ``mmcv.ops`` pass tensors by position and numbers by name. They also
-allocate the buffers that the ops fill. Any other name is a function that raises an error with the
-remedy.
+allocate the buffers that the ops fill. Any name without an op is a function that raises an error
+with the remedy.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from vit_plugin.errors import ConfigError
 
-# The public functions of these modules, without those that they import.
+# Name of an op -> its replacement: the public functions of these modules, without imported ones.
 OPS: dict[str, Callable] = {
     name: op
     for file in ('deform', 'focal_loss', 'nms', 'roi')

@@ -1,4 +1,7 @@
-"""Sigmoid focal loss per class (arXiv:1708.02002, Eq. 5): -alpha_t (1 - p_t)^gamma log p_t."""
+"""Sigmoid focal loss per class (arXiv:1708.02002, Eq. 5): -alpha_t (1 - p_t)^gamma log p_t.
+
+Names and arguments are those of mmcv's compiled ops, see :mod:`.ext`.
+"""
 
 import torch
 import torch.nn.functional as F

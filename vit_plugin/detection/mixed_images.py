@@ -139,5 +139,6 @@ class CopyBlend(BaseTransform):
 
 
 def _draw_between(limits: Sequence[float]) -> float:
+    """Draw a number from a range, uniformly."""
     lower, upper = limits
     return np.random.uniform(lower, upper)

@@ -1,4 +1,4 @@
-"""Overlaps of boxes, and non-maximum suppression (NMS)."""
+"""IoU of boxes, and non-maximum suppression (NMS), as replacements of mmcv's ops (:mod:`.ext`)."""
 
 import torch
 import torchvision
@@ -10,10 +10,11 @@ IOU_MODE = 0  # mmcv's number for IoU in bbox_overlaps
 NAIVE_MODE, LINEAR_MODE = 0, 1  # mmcv's numbers for the methods of soft-NMS
 
 
-def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU_MODE) -> Tensor:
-    """IoU of boxes (..., 4) = (x1, y1, x2, y2). In the other mode, the covered share of ``boxes1``.
+def box_ious(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU_MODE) -> Tensor:
+    """IoU of boxes (..., 4) = (x1, y1, x2, y2), whose leading dimensions are broadcast.
 
-    Sides are x2 - x1 + offset long. Boxes without an area overlap with nothing.
+    In the other mode, ``iof``, it is the intersection as a share of the area of ``boxes1``. Sides
+    are x2 - x1 + offset long. Boxes without an area have an IoU of 0.
     """
     low = torch.maximum(boxes1[..., :2], boxes2[..., :2])
     high = torch.minimum(boxes1[..., 2:], boxes2[..., 2:])
@@ -29,7 +30,7 @@ def bbox_overlaps(
     boxes1: Tensor, boxes2: Tensor, ious: Tensor, mode: int, aligned: bool, offset: int
 ) -> None:
     """Fill ``ious`` for boxes (N, 4) and (M, 4). Its shape is (N, M), or (N,) for aligned pairs."""
-    ious.copy_(overlaps(boxes1 if aligned else boxes1[:, None], boxes2, offset, mode))
+    ious.copy_(box_ious(boxes1 if aligned else boxes1[:, None], boxes2, offset, mode))
 
 
 def nms(boxes: Tensor, scores: Tensor, iou_threshold: float, offset: int) -> Tensor:
@@ -58,7 +59,7 @@ def softnms(
         boxes: (N, 4), on the CPU. mmcv moves them there.
         scores: (N,).
         dets: (N, 5). Its first K rows are filled with the kept boxes and their new scores.
-        iou_threshold: smallest overlap at which the naive and the linear method act.
+        iou_threshold: smallest IoU at which the naive and the linear method act.
         sigma: width of the Gaussian method.
         min_score: boxes with a lower score are dropped.
         method: 0 naive, 1 linear, 2 Gaussian.
@@ -74,11 +75,11 @@ def softnms(
         dets[len(kept), :4], dets[len(kept), 4] = boxes[best], scores[best]
         kept.append(best)
         remaining = remaining[remaining != best]
-        iou = overlaps(boxes[best], boxes[remaining], offset)
+        ious = box_ious(boxes[best], boxes[remaining], offset)
         if method in (NAIVE_MODE, LINEAR_MODE):
-            decay = torch.where(iou >= iou_threshold, 0 if method == NAIVE_MODE else 1 - iou, 1)
+            decay = torch.where(ious >= iou_threshold, 0 if method == NAIVE_MODE else 1 - ious, 1)
         else:
-            decay = torch.exp(-iou.square() / sigma)
+            decay = torch.exp(-ious.square() / sigma)
         scores[remaining] *= decay
         remaining = remaining[scores[remaining] >= min_score]
     return torch.stack(kept) if kept else remaining
@@ -88,7 +89,7 @@ def nms_match(dets: Tensor, iou_threshold: float) -> list[list[int]]:
     """Group boxes (N, 5) with scores: a kept box, then those it suppresses, by descending score."""
     remaining, groups = dets[:, 4].argsort(descending=True), []
     while len(remaining):
-        matched = overlaps(dets[remaining[0], :4], dets[remaining, :4], 0) >= iou_threshold
+        matched = box_ious(dets[remaining[0], :4], dets[remaining, :4], 0) >= iou_threshold
         matched[0] = True
         groups.append(remaining[matched].tolist())
         remaining = remaining[~matched]

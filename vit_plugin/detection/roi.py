@@ -1,5 +1,6 @@
-"""RoI pooling: regions of interest (N, 5) = (image index, x1, y1, x2, y2) in pixels of the image.
+"""RoIAlign as a replacement of mmcv's op, see :mod:`.ext`.
 
+Regions of interest are (N, 5) = (image index, x1, y1, x2, y2) in pixels of the image.
 ``input`` is a map (B, C, H, W). ``output`` (N, C, h, w) contains zeros before a function fills it.
 """
 

@@ -45,7 +45,7 @@ class TiledCocoDataset(CocoDataset):
 
 
 def _crop_sample(image: dict[str, Any], view: View) -> dict[str, Any]:
-    """Restrict an image's sample to a view."""
+    """Restrict the data info of an image to a view: its tile, and the objects in it."""
     left, top, right, bottom = view.area
     instances = []
     for number, box, ignored in zip(

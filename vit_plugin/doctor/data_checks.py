@@ -1,4 +1,7 @@
-"""Checks of data: settings, classes, order and validation."""
+"""Check the sections other than the model, the classes, the order of the data and the validation.
+
+Each public function is a check of :data:`.checks.CHECKS`.
+"""
 
 import os
 from collections import Counter
@@ -13,23 +16,24 @@ from vit_plugin.config.sections import CONFIG_SECTIONS, check_sections
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.models.classes import check_classes
 
-from .examined import ExaminedConfig, Findings
+from .examined import ExaminedConfig, Faults
 from .named_weights import iter_sections
 
 LABEL_BATCHES = 4  # number of batches whose labels are read
-SAMPLED_LABELS = 1000  # images whose labels are read to compare the sizes of classes
+SAMPLED_LABELS = 1000  # images whose labels are read to compare the frequency of classes
 DOMINANT_SHARE = 0.9  # with this share of images in one class, single-class batches are likely
 
 
-def settings(examined: ExaminedConfig) -> Findings:
-    """Check all sections except the model and those with data that are not on this machine.
+def invalid_sections(examined: ExaminedConfig) -> Faults:
+    """Find wrong names, types and ranges in all sections except the model.
 
-    Each finding is one sentence, with its remedy.
+    Sections with data that are not on this machine are left out. The description of each fault has
+    its cure.
     """
-    if examined.is_data:  # classes in a run's files are not looked up
+    if examined.is_untrusted:  # classes in a run's files are not looked up
         return
     for name in (*CONFIG_SECTIONS, 'default_hooks'):
-        value = examined.settings.get(name)
+        value = examined.cfg.get(name)
         if value is None:
             continue
         if any(any(missing_files(section)) for _, section in iter_sections(value, name)):
@@ -45,10 +49,10 @@ def settings(examined: ExaminedConfig) -> Findings:
             examined.unseen.append(f'{name}: {error}')
 
 
-def classes(examined: ExaminedConfig) -> Findings:
-    """Find class names in one string, that do not fit a head, or that differ between splits.
+def mismatched_classes(examined: ExaminedConfig) -> Faults:
+    """Find classes given as one string, that do not fit a head, or that differ between splits.
 
-    Only the first fault is reported.
+    Only the first fault is reported, since the others may follow from it.
     """
     classes_of_split: dict[str, Any] = {
         split: examined.metainfo(split).get('classes') for split in ('train', 'val', 'test')
@@ -86,14 +90,14 @@ def _summarize(names: Sequence[str]) -> str:
     return f'{len(names)} ({", ".join(map(str, names[:3]))}{", ..." if len(names) > 3 else ""})'
 
 
-def one_class(examined: ExaminedConfig) -> Findings:
+def single_class_batches(examined: ExaminedConfig) -> Faults:
     """Find batches of a single class in data with several."""
     data = examined.training_data
-    loader = examined.settings.get('train_dataloader') or {}
+    loader = examined.cfg.get('train_dataloader') or {}
     size, sampler = loader.get('batch_size') or 1, loader.get('sampler')
     if data is None or size < 2 or not isinstance(sampler, Mapping) or len(data) < 2 * size:
         return
-    with examined.building():
+    with examined.build_context():
         built = DATA_SAMPLERS.build(dict(sampler), default_args=dict(dataset=data, seed=0))
     indices = list(islice(iter(built), LABEL_BATCHES * size))
     labels = [label for label in (_label(data, i) for i in indices) if label is not None]
@@ -112,7 +116,7 @@ def one_class(examined: ExaminedConfig) -> Findings:
 
 
 def _label(data: Any, index: int) -> Any:
-    """The label of an image, or None if it has none or several, or the data set does not tell."""
+    """The label of an image. None if it has none or several, or if the data set has no labels."""
     try:
         labels = data.get_cat_ids(int(index))
     except (AttributeError, KeyError, NotImplementedError, TypeError):
@@ -120,12 +124,12 @@ def _label(data: Any, index: int) -> Any:
     return labels[0] if isinstance(labels, (list, tuple)) and len(labels) == 1 else None
 
 
-def validation(examined: ExaminedConfig) -> Findings:
+def mismatched_annotations(examined: ExaminedConfig) -> Faults:
     """Find a metric with another annotation file than the data set of the same split."""
     for split in ('val', 'test'):
         dataset = examined.dataset_config(split)
         file = dataset.get('ann_file')
-        evaluator = examined.settings.get(f'{split}_evaluator') or []
+        evaluator = examined.cfg.get(f'{split}_evaluator') or []
         metrics = [evaluator] if isinstance(evaluator, Mapping) else evaluator
         files = [
             metric['ann_file']

@@ -31,11 +31,12 @@ from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import offline
 
 from .initialization import Initialization, InitializedModel
-from .named_weights import NamedWeights, named_weights, without_downloads
+from .named_weights import NamedWeights, find_named_weights, without_downloads
 from .optimizer_groups import ParameterSettings, read_parameter_settings
 
-# Pairs of a fault and its remedy. If the fault's sentence has the remedy, the second is empty.
-Findings = Iterator[tuple[str, str]]
+# The yield of a check: pairs of a fault and its cure. The cure is empty if the description of the
+# fault has it.
+Faults = Iterator[tuple[str, str]]
 
 
 class ExaminedConfig:
@@ -45,19 +46,19 @@ class ExaminedConfig:
 
     Args:
         cfg: the config.
-        is_data: whether it comes from the files of a run, so that only classes in the table of
-            :mod:`vit_plugin.untrusted` are built.
+        is_untrusted: whether the config comes from the files of a run, so that only classes in the
+            table of :mod:`vit_plugin.untrusted` are built.
 
     Attributes:
-        settings: the config as plain values.
+        cfg: the whole config as plain dicts and lists.
         scope: the framework, ``default_scope``.
         unseen: what could not be examined, and why. Checks add to it.
     """
 
-    def __init__(self, cfg: Config, is_data: bool = False) -> None:
-        self.is_data = is_data
-        self.settings: dict[str, Any] = cfg.to_dict()
-        self.scope: str | None = self.settings.get('default_scope')
+    def __init__(self, cfg: Config, is_untrusted: bool = False) -> None:
+        self.is_untrusted = is_untrusted
+        self.cfg: dict[str, Any] = cfg.to_dict()
+        self.scope: str | None = self.cfg.get('default_scope')
         self.unseen: list[str] = []
         make_importable()
         register_framework_models(self.scope)
@@ -66,8 +67,8 @@ class ExaminedConfig:
     @cached_property
     def model_config(self) -> dict[str, Any]:
         """The section ``model``, with the preprocessor next to it unless it has its own."""
-        preprocessor = self.settings.get('data_preprocessor')
-        return {'data_preprocessor': preprocessor, **self.settings['model']}
+        preprocessor = self.cfg.get('data_preprocessor')
+        return {'data_preprocessor': preprocessor, **self.cfg['model']}
 
     @property
     def preprocessor(self) -> Mapping[str, Any]:
@@ -82,20 +83,20 @@ class ExaminedConfig:
     @property
     def optim_wrapper(self) -> Mapping[str, Any]:
         """The config of the optimizer and its wrapper."""
-        return self.settings.get('optim_wrapper') or {}
+        return self.cfg.get('optim_wrapper') or {}
 
     @cached_property
     def model(self) -> nn.Module | None:
         """The model without weights, or None if it cannot be built."""
-        return self._structure[0]
+        return self._model_and_error[0]
 
     @property
     def build_error(self) -> str:
         """Why the model cannot be built, or ''."""
-        return self._structure[1]
+        return self._model_and_error[1]
 
     @cached_property
-    def _structure(self) -> tuple[nn.Module | None, str]:
+    def _model_and_error(self) -> tuple[nn.Module | None, str]:
         """The model without weights, and why it cannot be built."""
         error = ''
         if teacher := self._absent_teacher():
@@ -103,22 +104,22 @@ class ExaminedConfig:
             return None, error
         for device in ('meta', 'cpu'):  # some layers of the frameworks cannot be built on meta
             try:
-                with torch.device(device), self.building(), offline():
+                with torch.device(device), self.build_context(), offline():
                     return MODELS.build(without_downloads(self.model_config)), ''
             except Exception as raised:  # noqa: BLE001  of any framework's class
                 error = f'{raised}' if isinstance(raised, ConfigError) else first_line(raised)
         return None, error
 
     def _absent_teacher(self) -> str:
-        """The source of the teacher if it is not on this machine, or ''."""
+        """The source of a distillation teacher if it is not on this machine, or ''."""
         teacher = self.model_config.get('teacher')
         source = teacher.get('source') if isinstance(teacher, Mapping) else teacher
         is_here = not isinstance(source, str) or Path(source).exists()
         return '' if is_here else str(source)
 
     @contextmanager
-    def building(self) -> Iterator[None]:
-        """A context in which names are those of the framework, and its log is silent."""
+    def build_context(self) -> Iterator[None]:
+        """A context that looks up names in the framework's registry, and silences its log."""
         logging.disable(logging.WARNING)
         try:
             with in_scope(self.scope), reading_safely(), redirect_stdout(StringIO()):
@@ -129,7 +130,7 @@ class ExaminedConfig:
     @cached_property
     def sources(self) -> list[NamedWeights]:
         """The weights that the config names, in the order of loading."""
-        sources = [*named_weights(self.model, self.model_config, self.settings)]
+        sources = [*find_named_weights(self.model, self.model_config, self.cfg)]
         for source in sources:
             if not (source.checkpoint or source.error):
                 self.unseen.append(
@@ -138,7 +139,7 @@ class ExaminedConfig:
         return sources
 
     def find_sources(self, module: str) -> list[NamedWeights]:
-        """The named weights for a module, for one of its submodules, or for the whole model."""
+        """The named weights of a module, of one of its submodules, or of the whole model."""
         return [
             source
             for source in self.sources
@@ -155,10 +156,10 @@ class ExaminedConfig:
         def build() -> nn.Module:
             return MODELS.build(without_downloads(self.model_config, available))
 
-        return Initialization(build, self.sources, self.building, errors={}).run()
+        return Initialization(build, self.sources, self.build_context, errors={}).run()
 
     @cached_property
-    def _settings_and_error(self) -> tuple[list[ParameterSettings], str]:
+    def _parameter_settings_and_error(self) -> tuple[list[ParameterSettings], str]:
         """The parameters with their optimizer settings, and why the optimizer cannot be built."""
         optimizer, constructor = (
             self.optim_wrapper.get('optimizer'),
@@ -169,11 +170,11 @@ class ExaminedConfig:
         classes = [self._class_of(optimizer.get('type'), OPTIMIZERS)]
         if constructor:
             classes.append(self._class_of(constructor, OPTIM_WRAPPER_CONSTRUCTORS))
-        if self.is_data and None in classes:
+        if self.is_untrusted and None in classes:
             self.unseen.append('the optimizer: its classes are not known without its config')
             return [], ''
         try:
-            with self.building():
+            with self.build_context():
                 return read_parameter_settings(self.model, self.optim_wrapper), ''
         except Exception as error:  # noqa: BLE001  of any framework's constructor
             return [], first_line(error) or type(error).__name__
@@ -181,26 +182,26 @@ class ExaminedConfig:
     @property
     def parameter_settings(self) -> list[ParameterSettings]:
         """The parameters with their optimizer settings; empty if the optimizer cannot be built."""
-        return self._settings_and_error[0]
+        return self._parameter_settings_and_error[0]
 
     @property
     def optimizer_error(self) -> str:
         """Why the optimizer cannot be built for this model, or ''."""
-        return self._settings_and_error[1]
+        return self._parameter_settings_and_error[1]
 
     def dataset_config(self, split: str) -> Mapping[str, Any]:
         """The config of a data set, inside its wrappers: of ``'train'``, ``'val'`` or ``'test'``.
 
         It is empty if there is none, or if there are several.
         """
-        dataset = (self.settings.get(f'{split}_dataloader') or {}).get('dataset') or {}
+        dataset = (self.cfg.get(f'{split}_dataloader') or {}).get('dataset') or {}
         try:
             return with_pipeline(Config(dict(dataset=dataset)).dataset).to_dict()
         except (ConfigError, AttributeError):
             return {}
 
     def metainfo(self, split: str) -> Mapping[str, Any]:
-        """The facts about a data set's classes that are known without its files."""
+        """The facts about a data set that its class and config state, such as its classes."""
         dataset = self.dataset_config(split)
         dataset_class = self._class_of(dataset.get('type'), DATASETS)
         return {**getattr(dataset_class, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
@@ -209,7 +210,7 @@ class ExaminedConfig:
         """The class of a ``type`` in a config, or None. Names in a run's files import nothing."""
         if not isinstance(name, str):
             return name
-        if self.is_data and not find_registered(registry, name, str(self.scope))[0]:
+        if self.is_untrusted and not find_registered(registry, name, str(self.scope))[0]:
             return None
         return look_up_class(name, registry, self.scope)
 
@@ -221,16 +222,16 @@ class ExaminedConfig:
     @cached_property
     def training_data(self) -> Any:
         """The training data set, or None if it cannot be built here."""
-        config = (self.settings.get('train_dataloader') or {}).get('dataset')
+        config = (self.cfg.get('train_dataloader') or {}).get('dataset')
         if not config:
             return None
         missing = next(missing_files(self.dataset_config('train')), None)
-        if missing or self.is_data:
+        if missing or self.is_untrusted:
             why = f'there is no {missing}' if missing else 'its config is read as data'
             self.unseen.append(f'the training data: {why}')
             return None
         try:
-            with self.building():
+            with self.build_context():
                 return DATASETS.build(copy.deepcopy(config))
         except Exception as error:  # noqa: BLE001  of any data set
             self.unseen.append(f'the training data: {first_line(error)}')

@@ -1,4 +1,8 @@
-"""Initialize a model in the framework's own order, and compare two seeds."""
+"""Find the parameters of a model that stay random although its config names weights.
+
+The model is initialized twice, in the framework's own order, with two seeds. A parameter that
+differs between them is random; one that is equal was loaded, or set to a constant.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -24,9 +28,8 @@ class InitializedModel(NamedTuple):
 
     Attributes:
         model: the model.
-        random_after_init: names of the parameters that are random after ``init_weights``: that
-            differ between seeds.
-        random_after_load: names of the parameters that are random after ``load_from``, too.
+        random_after_init: names of the parameters that are random after ``init_weights``.
+        random_after_load: names of the parameters that are still random after ``load_from``.
         reports: loading reports of the sources for modules of this package, by place in the config.
         replaced: for each of these sources, the names of its tensors that ``load_from`` replaced.
         errors: sentences on what could not be loaded, by place in the config.
@@ -46,13 +49,13 @@ class Initialization(NamedTuple):
     Attributes:
         build: makes the model.
         sources: the weights that its config names.
-        building: a context in which names are those of the framework.
+        build_context: a context that looks up names in the framework's registry.
         errors: collects sentences about sources that could not be loaded, by their place.
     """
 
     build: Callable[[], nn.Module]
     sources: Sequence[NamedWeights]
-    building: Callable[[], AbstractContextManager[None]]
+    build_context: Callable[[], AbstractContextManager[None]]
     errors: dict[str, str]
 
     def run(self) -> InitializedModel:
@@ -63,7 +66,8 @@ class Initialization(NamedTuple):
         start, replaced = self.sources[-1], {}
         if start.place in START_SETTINGS and start.checkpoint:
             self._call(start.place, _load_start, first, start.name)
-            # The second model is not loaded yet: where it was equal before, they differ by this.
+            # Only the first model is loaded so far. A parameter that was equal in both and now
+            # differs has been replaced.
             changed = _differing(first, second) - random_after_init
             for source in self.sources:
                 if report := reports.get(source.place):
@@ -78,7 +82,7 @@ class Initialization(NamedTuple):
     def _initialize(self, seed: int) -> nn.Module:
         """Build the model and run ``init_weights``, without weights that cannot be read here."""
         torch.manual_seed(seed)
-        with self.building():
+        with self.build_context():
             model = self.build()
         named = [source for source in self.sources if source.place not in START_SETTINGS]
         for source in named:
@@ -96,14 +100,14 @@ class Initialization(NamedTuple):
                 continue
             module = model.get_submodule(source.module)
             if isinstance(module, LoadableModule):
-                with self.building():
+                with self.build_context():
                     reports[source.place] = module.load_entry(source.entry)
         return reports
 
     def _call(self, place: str, function: Callable[..., Any], *args: Any) -> None:
         """Call a function, and record its error for a place in the config."""
         try:
-            with self.building(), offline():
+            with self.build_context(), offline():
                 function(*args)
         except Exception as error:  # noqa: BLE001  of any framework's class
             self.errors[place] = f'{error}' if isinstance(error, ConfigError) else first_line(error)
@@ -118,7 +122,9 @@ def _load_start(model: nn.Module, name: str) -> None:
 
 def _differing(first: nn.Module, second: nn.Module) -> frozenset[str]:
     """The names of the parameters that differ between two instances of a model."""
-    others = dict(second.named_parameters())
+    second_values = dict(second.named_parameters())
     return frozenset(
-        name for name, value in first.named_parameters() if not torch.equal(value, others[name])
+        name
+        for name, value in first.named_parameters()
+        if not torch.equal(value, second_values[name])
     )

@@ -1,4 +1,7 @@
-"""Check whether the components of a model fit together."""
+"""Check whether the components of a model fit together.
+
+Each public function is a check of :data:`.checks.CHECKS`.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,41 +11,41 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.outputs import MAP_OUT_TYPES
 from vit_plugin.models.protocol import HasStrides
 
-from .examined import ExaminedConfig, Findings
+from .examined import ExaminedConfig, Faults
 
-# Necks and heads that expect maps whose resolution halves from one to the next.
+# Necks and heads that expect feature maps whose resolution halves from one to the next.
 PYRAMID_CONSUMERS = (
     'BFP', 'ChannelMapper', 'FPN', 'FPNHead', 'FPN_CARAFE', 'HRFPN', 'LRASPPHead',
     'MSDeformAttnPixelDecoder', 'NASFPN', 'PAFPN', 'SegformerHead', 'UPerHead', 'YOLOXPAFPN',
 )  # fmt: skip
 
 
-def describe_build_error(examined: ExaminedConfig) -> Findings:
+def model_build_error(examined: ExaminedConfig) -> Faults:
     """Report why the model cannot be built."""
     if examined.build_error:
         yield f'the model cannot be built: {examined.build_error}', ''
 
 
-def mismatched_channels(examined: ExaminedConfig) -> Findings:
+def mismatched_channels(examined: ExaminedConfig) -> Faults:
     """Find channels or strides that a component does not take."""
     if examined.model is None:
         return
     try:
-        with examined.building():
+        with examined.build_context():
             check_channels(examined.model_config)
     except ConfigError as error:
         yield f'{error}', ''
 
 
-def one_resolution(examined: ExaminedConfig) -> Findings:
-    """Find maps of one stride where a pyramid is expected."""
+def one_resolution(examined: ExaminedConfig) -> Faults:
+    """Find feature maps of one stride where a pyramid is expected."""
     backbone: Any = getattr(examined.model, 'backbone', None)
     if (
         not isinstance(backbone, HasStrides)
         or getattr(backbone, 'out_type', '') not in MAP_OUT_TYPES
     ):
         return
-    outputs = MetaOutputs.of(backbone)
+    outputs = MetaOutputs.of_backbone(backbone)
     for field, component, inputs in _iter_consumers(examined, outputs):
         strides = inputs.strides
         indices = component.get('in_index')
@@ -69,7 +72,7 @@ def _iter_consumers(
     """
     for field, neck in iter_components(examined.model_config, 'neck'):
         yield field, neck, outputs
-        with examined.building():
+        with examined.build_context():
             neck_outputs = outputs.through(neck)
         if neck_outputs is None:
             return

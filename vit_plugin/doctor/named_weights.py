@@ -1,4 +1,7 @@
-"""The weights that a config names: in constructors, in ``init_cfg``, and for the runner."""
+"""The weights that a config names: in constructors, in ``init_cfg``, and for the runner.
+
+A source is such a file, address or name. It is opened only if it is on this machine.
+"""
 
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
@@ -13,7 +16,8 @@ from vit_plugin.weights.hub import offline
 from vit_plugin.weights.opening import Checkpoint, may_be_local, open_checkpoint
 
 INIT = 'init_cfg'
-# Settings of a runner; the first one that is set counts.
+# Sections with the weights of the whole model; the first one that is set counts. MMEngine reads
+# `load_from`; the runner of this package also reads `begin_from`, if there is no run to resume.
 START_SETTINGS = ('load_from', 'begin_from')
 OFFLINE = 'offline mode'  # occurs in errors of the hub's client within `offline`
 
@@ -37,42 +41,48 @@ class NamedWeights(NamedTuple):
     checkpoint: Checkpoint | None
     error: str = ''
 
-    def has(self, parameter: str) -> bool:
+    def covers(self, parameter: str) -> bool:
         """True if a parameter, by its name in the model, belongs to the module of the weights."""
         return not self.module or parameter.startswith(f'{self.module}.')
 
 
-def named_weights(
-    model: nn.Module | None, config: Mapping[str, Any], settings: Mapping[str, Any]
+def find_named_weights(
+    model: nn.Module | None, model_cfg: Mapping[str, Any], cfg: Mapping[str, Any]
 ) -> Iterator[NamedWeights]:
     """The weights that a config names, in the order in which they are read.
 
     Args:
         model: the model without weights. None: only the config is searched.
-        config: the section ``model``.
-        settings: the whole config.
+        model_cfg: the section ``model``.
+        cfg: the whole config.
     """
-    for place, section in iter_sections(config, 'model'):
-        file = _file_of(section)
-        if file or section.get('pretrained') is True:
-            name = file or f'timm://{section.get("model_name")}'
-            yield _open_source(place, place.removeprefix('model.'), name, section)
-    for name, module in model.named_modules() if model else ():
+    for place, section in iter_sections(model_cfg, 'model'):
+        # timm reads the file of an overlay only if `pretrained` is True.
+        if section.get('pretrained') is True:
+            source = _timm_file(section) or f'timm://{section.get("model_name")}'
+            # Modules are named like their sections: model.backbone is the module `backbone`. For
+            # the section `model` itself, the name is `model`: so TimmClassifier calls its network.
+            yield _open_source(place, place.removeprefix('model.'), source, section)
+    for module_name, module in model.named_modules() if model else ():
         for entry in _pretrained_entries(module):
-            place = '.'.join(filter(None, ('model', name, INIT)))
-            yield _open_source(place, name, str(entry['checkpoint']), entry)
-    if key := next((key for key in START_SETTINGS if settings.get(key)), None):
-        yield _open_source(key, module='', name=str(settings[key]), entry={})
+            place = '.'.join(filter(None, ('model', module_name, INIT)))
+            yield _open_source(place, module_name, str(entry['checkpoint']), entry)
+    if key := next((key for key in START_SETTINGS if cfg.get(key)), None):
+        yield _open_source(key, module='', name=str(cfg[key]), entry={})
 
 
 def _open_source(place: str, module: str, name: str, entry: Mapping[str, Any]) -> NamedWeights:
-    """Open weights if that needs no download. Otherwise they have neither checkpoint nor error."""
+    """Open weights if that needs no download. Otherwise they have neither checkpoint nor error.
+
+    The arguments are fields of :class:`NamedWeights`.
+    """
     checkpoint, error = None, ''
     try:
         if may_be_local(name):
             with offline():
                 checkpoint = open_checkpoint(name)
     except ConfigError as raised:
+        # An address that only lacks a download is no error.
         if '://' not in name or OFFLINE not in f'{raised}':
             error = f'{raised}'
     return NamedWeights(place, module, name, entry, checkpoint, error)
@@ -95,7 +105,7 @@ def leave_out_weights(module: Any) -> None:
 
 
 def iter_sections(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """All sections in a config, with their places."""
+    """All dicts in a config, each with its place, such as ``model.neck.0``."""
     if isinstance(value, Mapping):
         yield place, value
     inner = value.items() if isinstance(value, Mapping) else enumerate(value)
@@ -104,8 +114,8 @@ def iter_sections(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, An
             yield from iter_sections(item, f'{place}.{key}')
 
 
-def _file_of(section: Mapping[str, Any]) -> str:
-    """The file from which timm loads the weights of a model that a section names, if any."""
+def _timm_file(section: Mapping[str, Any]) -> str:
+    """The file that replaces timm's own weights for the model of a section, or ''."""
     kwargs = section.get('model_kwargs')
     overlay = kwargs.get('pretrained_cfg_overlay') if isinstance(kwargs, Mapping) else None
     return str(overlay.get('file') or '') if isinstance(overlay, Mapping) else ''

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from mmengine.optim import build_optim_wrapper
 from torch import nn
 
-# Arguments of optimizers that need parameters on a device. The model is on the meta device.
+# Arguments of optimizers that need parameters on a real device. The model is on the meta device.
 DEVICE_OPTIONS = ('fused', 'foreach', 'capturable')
 
 

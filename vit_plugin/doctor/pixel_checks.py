@@ -1,4 +1,7 @@
-"""Check whether preprocessing matches that of the weights."""
+"""Check whether preprocessing matches that of the weights.
+
+Each public function is a check of :data:`.checks.CHECKS`.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,7 +10,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.pos_embed import LearnedPosEmbed
 from vit_plugin.zoo.data_config import known_mean_std
 
-from .examined import ExaminedConfig, Findings
+from .examined import ExaminedConfig, Faults
 from .named_weights import START_SETTINGS, file_name
 
 PIXEL_TOLERANCE = 3.0  # largest difference of means from 0 to 255, for rounded constants
@@ -22,15 +25,15 @@ SIZE_TRANSFORMS = (
 
 
 class ExpectedPixels(NamedTuple):
-    """Mean and standard deviation (0 to 255, RGB) that weights expect, with their source."""
+    """Mean and standard deviation (0 to 255, RGB) that weights expect, and the weights' name."""
 
     mean: list[float]
     std: list[float]
     name: str
 
 
-def _expected(examined: ExaminedConfig) -> ExpectedPixels | None:
-    """The mean and deviation that the weights of the backbone expect, if name or file states it."""
+def _expected_pixels(examined: ExaminedConfig) -> ExpectedPixels | None:
+    """The mean and deviation that the weights of the backbone expect; None if nothing states it."""
     backbone = examined.backbone
     arch = backbone.get('arch') or f'timm://{backbone.get("model_name")}'
     for source in reversed(examined.find_sources('backbone')):
@@ -44,8 +47,8 @@ def _expected(examined: ExaminedConfig) -> ExpectedPixels | None:
     return None
 
 
-def normalization(examined: ExaminedConfig) -> Findings:
-    """Find pixels that are not normalized, twice, or differently from what the weights expect."""
+def wrong_normalization(examined: ExaminedConfig) -> Faults:
+    """Find pixels that are not normalized, normalized twice, or not as the weights expect."""
     sources = examined.find_sources('backbone')
     mean, std = (examined.preprocessor.get(name) for name in ('mean', 'std'))
     steps = [str(step.get('type')) for step in examined.pipeline('train')]
@@ -58,7 +61,7 @@ def normalization(examined: ExaminedConfig) -> Findings:
         )
     if not sources or (normalizes and not mean):
         return
-    expected = _expected(examined)
+    expected = _expected_pixels(examined)
     values = f'mean={expected.mean}, std={expected.std}' if expected else 'those of the weights'
     name = expected.name if expected else file_name(sources[-1].name)
     if not mean or not std:
@@ -96,7 +99,7 @@ def _are_close(mean: Sequence[float], std: Sequence[float], expected: ExpectedPi
     )
 
 
-def color_order(examined: ExaminedConfig) -> Findings:
+def wrong_color_order(examined: ExaminedConfig) -> Faults:
     """Find images in BGR where the weights expect RGB."""
     steps = [str(step.get('type')).rpartition('.')[2] for step in examined.pipeline('train')]
     preprocessor = examined.preprocessor
@@ -115,7 +118,7 @@ def color_order(examined: ExaminedConfig) -> Findings:
         )
 
 
-def positions(examined: ExaminedConfig) -> Findings:
+def stretched_positions(examined: ExaminedConfig) -> Faults:
     """Find a learned position table that is stretched much to fit the images."""
     backbone: Any = getattr(examined.model, 'backbone', None)
     backbone = getattr(backbone, 'backbone', backbone)  # an adapter wraps the backbone

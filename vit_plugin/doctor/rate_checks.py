@@ -1,4 +1,7 @@
-"""Check learning rates, weight decay and schedules."""
+"""Check learning rates, weight decay and schedules.
+
+Each public function is a check of :data:`.checks.CHECKS`.
+"""
 
 from collections.abc import Mapping
 from math import ceil, log
@@ -7,7 +10,7 @@ from typing import Any
 from vit_plugin.suggestions import closest
 from vit_plugin.weights.report import shortened_list
 
-from .examined import ExaminedConfig, Findings
+from .examined import ExaminedConfig, Faults
 from .named_weights import START_SETTINGS
 from .weight_checks import NORMS
 
@@ -18,18 +21,19 @@ DEFAULT_CONSTRUCTORS = (
     'DefaultOptimWrapperConstructor',
     'mmengine.DefaultOptimWrapperConstructor',
 )
-# Smallest share of the head's rate; published decays come down to 8e-5 (MAE, H/14: 0.75).
+# Smallest share of the head's rate that a first layer may have. Published layer decays come down to
+# 8e-5 (MAE, H/14: 0.75).
 MIN_RATE_SHARE = 1e-5
 ADAPTIVE = ('Adam', 'Lion', 'Lamb')  # parts of the names of optimizers with normalized steps
 MAX_PRETRAINED_LR = 1e-3  # largest rate of such an optimizer for a pretrained backbone
 # Fewest steps in which weight decay may halve a parameter that has no gradients. With the rate and
 # decay of ViTDet, it takes 69,000.
 MIN_HALF_LIFE = 40_000
-MIN_PREFIX_LETTERS = 5  # letters that a part of a name needs to be taken for a misspelled key
+MIN_PART_LETTERS = 5  # letters that a part of a name needs to be taken for a misspelled key
 WARMUP_FACTOR = 0.5  # a schedule that begins below this factor is a warm-up
 
 
-def custom_keys(examined: ExaminedConfig) -> Findings:
+def unmatched_custom_keys(examined: ExaminedConfig) -> Faults:
     """Find custom_keys that match no parameter."""
     if examined.model is None:
         return
@@ -41,7 +45,7 @@ def custom_keys(examined: ExaminedConfig) -> Findings:
         overlapping = [
             part
             for part in parts
-            if len(part) >= MIN_PREFIX_LETTERS and (part in last_part or last_part in part)
+            if len(part) >= MIN_PART_LETTERS and (part in last_part or last_part in part)
         ]
         near = overlapping or closest(last_part, parts, 3, cutoff=0.5)
         # A key that only exempts from weight decay may be meant for other models, in a base config.
@@ -53,7 +57,7 @@ def custom_keys(examined: ExaminedConfig) -> Findings:
             )
 
 
-def layer_decay(examined: ExaminedConfig) -> Findings:
+def ineffective_layer_decay(examined: ExaminedConfig) -> Faults:
     """Find a layer decay that is not read, cannot be applied, or freezes the first layers."""
     paramwise = examined.optim_wrapper.get('paramwise_cfg') or {}
     setting = next((name for name in LAYER_DECAY_SETTINGS if name in paramwise), None)
@@ -82,7 +86,7 @@ def layer_decay(examined: ExaminedConfig) -> Findings:
         )
 
 
-def learning_rate(examined: ExaminedConfig) -> Findings:
+def unsuitable_learning_rate(examined: ExaminedConfig) -> Faults:
     """Find a learning rate of 0, or one for training from scratch on a pretrained backbone."""
     if examined.parameter_settings and not any(
         parameter.rate for parameter in examined.parameter_settings
@@ -111,7 +115,7 @@ def learning_rate(examined: ExaminedConfig) -> Findings:
         )
 
 
-def weight_decay(examined: ExaminedConfig) -> Findings:
+def decayed_norms(examined: ExaminedConfig) -> Faults:
     """Find norms, positions or tokens of a pretrained backbone with weight decay."""
     model: Any = examined.model
     if model is None or not examined.find_sources('backbone'):
@@ -132,6 +136,7 @@ def weight_decay(examined: ExaminedConfig) -> Findings:
         parameter.name
         for parameter in examined.parameter_settings
         if parameter.name in norms | tokens
+        # A step multiplies by 1 - rate * decay, so the half-life is log(2) / (rate * decay) steps.
         and log(2) < MIN_HALF_LIFE * parameter.rate * parameter.decay
     ]
     if decayed and 'Adam' in type_name:
@@ -139,17 +144,17 @@ def weight_decay(examined: ExaminedConfig) -> Findings:
             f'optim_wrapper: {len(decayed)} norms, positions or tokens of the pretrained backbone '
             f'decay by half in less than {MIN_HALF_LIFE:,} steps ({shortened_list(decayed)})',
             'set paramwise_cfg.norm_decay_mult=0.0, and decay_mult=0.0 in custom_keys for '
-            f"pos_embed and cls_token; constructor='{CONSTRUCTOR}' leaves out the latter",
+            f"pos_embed and cls_token; constructor='{CONSTRUCTOR}' exempts the latter itself",
         )
 
 
-def schedule(examined: ExaminedConfig) -> Findings:
+def unfinished_warm_up(examined: ExaminedConfig) -> Faults:
     """Find a warm-up at the start that does not end before the training."""
-    loop = examined.settings.get('train_cfg') or {}
-    schedules = examined.settings.get('param_scheduler') or []
+    loop = examined.cfg.get('train_cfg') or {}
+    schedules = examined.cfg.get('param_scheduler') or []
     run_by_epoch = bool(loop.get('max_epochs'))
     # With `schedule_length`, the runner scales the schedules from this length to that of the run.
-    run_length: Any = examined.settings.get('schedule_length') or loop.get(
+    run_length: Any = examined.cfg.get('schedule_length') or loop.get(
         'max_epochs' if run_by_epoch else 'max_iters'
     )
     for i, scheduler in enumerate([schedules] if isinstance(schedules, Mapping) else schedules):
@@ -176,5 +181,5 @@ def schedule(examined: ExaminedConfig) -> Findings:
 def _iterations(examined: ExaminedConfig, epochs: int) -> int | None:
     """The length of a run in iterations, if its data are on this machine."""
     data = examined.training_data
-    batch = (examined.settings.get('train_dataloader') or {}).get('batch_size', 1)
+    batch = (examined.cfg.get('train_dataloader') or {}).get('batch_size', 1)
     return epochs * ceil(len(data) / batch) if data is not None else None

@@ -33,15 +33,20 @@ def examine(subject: str, options: Mapping[str, Any] | None = None) -> ExaminedC
     if subject.startswith(SHIPPED_PREFIX) or Path(subject).suffix in CONFIG_SUFFIXES:
         return ExaminedConfig(read_config(subject, options))
     checkpoint = _read_run(subject)
-    settings, validated = read_settings(checkpoint), saved_config(checkpoint).to_dict()
-    model = _with_starts(validated['model'], settings['model'])
-    cfg = Config({**settings, **validated, 'model': model})
+    unvalidated, validated = read_settings(checkpoint), saved_config(checkpoint).to_dict()
+    # The checks also need what validation drops: the weights in init_cfg, and the sections that
+    # inference does not use.
+    model = _with_init_cfg(validated['model'], unvalidated['model'])
+    cfg = Config({**unvalidated, **validated, 'model': model})
     apply_options(cfg, options, subject)
-    return ExaminedConfig(cfg, is_data=True)
+    return ExaminedConfig(cfg, is_untrusted=True)
 
 
 def _read_run(subject: str) -> Checkpoint:
-    """The newest config in the folder of a run, or a checkpoint with its config."""
+    """The newest config in the folder of a run, or a checkpoint with its config.
+
+    A config file becomes a checkpoint without weights, since both are read the same way.
+    """
     folder = Path(subject)
     configs = [*folder.glob('*/vis_data/config.py'), *folder.glob('*.py')]
     for path in sorted(configs, key=lambda path: path.stat().st_mtime, reverse=True):
@@ -51,19 +56,19 @@ def _read_run(subject: str) -> Checkpoint:
     return open_checkpoint(find_checkpoint(subject), payload=False)
 
 
-def _with_starts(model: Any, settings: Any) -> Any:
+def _with_init_cfg(model: Any, unvalidated: Any) -> Any:
     """A validated model section, with the ``init_cfg`` entries that name weights put back.
 
     Args:
         model: the section, from which validation has dropped ``init_cfg``.
-        settings: the same section before validation.
+        unvalidated: the same section before validation.
     """
     if isinstance(model, (list, tuple)):
-        return type(model)(map(_with_starts, model, settings))
+        return type(model)(map(_with_init_cfg, model, unvalidated))
     if not isinstance(model, Mapping):
         return model
-    section = {key: _with_starts(value, settings.get(key)) for key, value in model.items()}
-    init_cfg = settings.get(INIT)
+    section = {key: _with_init_cfg(value, unvalidated.get(key)) for key, value in model.items()}
+    init_cfg = unvalidated.get(INIT)
     entries = [init_cfg] if isinstance(init_cfg, Mapping) else init_cfg or []
     pretrained = [
         {key: value for key, value in entry.items() if key in PRETRAINED_KEYS}

@@ -1,4 +1,7 @@
-"""Check whether pretrained weights are loaded, and what is frozen."""
+"""Check whether pretrained weights are loaded, and what is frozen.
+
+Each public function is a check of :data:`.checks.CHECKS`.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,19 +14,20 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.plan import ENCODER_MODULES
 from vit_plugin.weights.report import shortened_list
 
-from .examined import ExaminedConfig, Findings
+from .examined import ExaminedConfig, Faults
 from .named_weights import START_SETTINGS, NamedWeights, file_name
 
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
 # Prefix of the names of heads that read features without the last norm.
 NORMLESS_HEAD_PREFIX = 'DPT'
-NUMERICS_NOTE = 'the weights are of code with'  # how a note on numerics begins
-# Weights of other modules than ours count as not loaded if more tensors are random than this share
-# of their matrices. Vectors often begin with constants, so that they are not seen to be random.
+NUMERICS_NOTE = 'the weights are of code with'  # how a loading report's note on numerics begins
+# Weights of a module without a loading report, such as another framework's backbone, count as not
+# loaded if more tensors are random than this share of the matrices. Vectors often begin with
+# constants, so they are not seen to be random.
 MAX_RANDOM_SHARE = 0.5
 
 
-def unloaded_weights(examined: ExaminedConfig) -> Findings:
+def unloaded_weights(examined: ExaminedConfig) -> Faults:
     """Find weights that cannot be read, are not loaded, or are overwritten by an initialization."""
     for source in examined.sources:
         if source.error:
@@ -38,6 +42,7 @@ def unloaded_weights(examined: ExaminedConfig) -> Findings:
     for source in examined.sources:
         if source.checkpoint is None or not source.module:
             continue
+        # A loading report says which tensors were loaded, so none of them may be random.
         if report := state.reports.get(source.place):
             names = [f'{source.module}.{name}' for name in report.matched]
             lost = [name for name in names if name in state.random_after_init]
@@ -45,7 +50,7 @@ def unloaded_weights(examined: ExaminedConfig) -> Findings:
                 yield _overwritten(source, lost, len(names), state.model)
             continue
         parameters = dict(state.model.named_parameters())
-        names = [name for name in parameters if source.has(name)]
+        names = [name for name in parameters if source.covers(name)]
         lost = [name for name in names if name in state.random_after_init]
         matrices = [name for name in names if parameters[name].ndim > 1]
         if lost and len(lost) > MAX_RANDOM_SHARE * len(matrices):
@@ -62,6 +67,7 @@ def unloaded_weights(examined: ExaminedConfig) -> Findings:
     start = examined.sources[-1]
     if start.place in START_SETTINGS and start.checkpoint:
         backbone = {name for name in state.random_after_load if name.startswith('backbone.')}
+        # The same parameters are random as before, so nothing was loaded.
         if state.random_after_init and not state.random_after_init - state.random_after_load:
             yield _no_start(start, 'the model')
         elif backbone and backbone == {
@@ -107,9 +113,9 @@ def _other_initializations(model: nn.Module, module: str) -> list[str]:
     return places
 
 
-def replaced_weights(examined: ExaminedConfig) -> Findings:
+def replaced_weights(examined: ExaminedConfig) -> Faults:
     """Find weights that ``load_from`` overwrites."""
-    state, start = examined.initialized, examined.settings.get('load_from')
+    state, start = examined.initialized, examined.cfg.get('load_from')
     for source in examined.sources:
         names = state.replaced.get(source.place, ()) if state else ()
         if names:
@@ -120,16 +126,16 @@ def replaced_weights(examined: ExaminedConfig) -> Findings:
             )
 
 
-def skipped_parts(examined: ExaminedConfig) -> Findings:
+def skipped_parts(examined: ExaminedConfig) -> Faults:
     """Find parts of an encoder that ``skip`` leaves out although the file has them."""
     for source in examined.sources:
         state = examined.initialized
         report = state.reports.get(source.place) if state else None
         if not report or not source.entry.get('skip'):
             continue
-        lost = [ours for ours, why in report.initialized.items() if why == 'skipped']
-        left_out = [key for key, why in report.ignored.items() if why == 'skipped']
-        names = [name for name in (*lost, *left_out) if _is_of_encoder(name)]
+        in_model = [name for name, why in report.initialized.items() if why == 'skipped']
+        in_file = [name for name, why in report.ignored.items() if why == 'skipped']
+        names = [name for name in (*in_model, *in_file) if _is_of_encoder(name)]
         if names:
             description = (
                 f'{source.place}.skip={[*source.entry["skip"]]} leaves out {shortened_list(names)} '
@@ -146,7 +152,7 @@ def _is_of_encoder(name: str) -> bool:
     return any(part in ENCODER_MODULES or part in ('layer', 'layers', 'encoder') for part in parts)
 
 
-def last_norm(examined: ExaminedConfig) -> Findings:
+def missing_last_norm(examined: ExaminedConfig) -> Faults:
     """Find an encoder without the last norm before a neck or head that has no norm either."""
     model: Any = examined.model
     backbone = getattr(model, 'backbone', None)
@@ -174,8 +180,8 @@ def _has_norm(module: nn.Module) -> bool:
     )
 
 
-def numerics(examined: ExaminedConfig) -> Findings:
-    """Find weights that expect another GELU or eps."""
+def different_numerics(examined: ExaminedConfig) -> Faults:
+    """Find weights that were trained with another GELU or eps than the model has."""
     state = examined.initialized
     for source in examined.sources:
         report = state.reports.get(source.place) if state else None
@@ -185,7 +191,7 @@ def numerics(examined: ExaminedConfig) -> Findings:
                 yield f'{source.place}: {difference}', cure
 
 
-def frozen_parameters(examined: ExaminedConfig) -> Findings:
+def frozen_parameters(examined: ExaminedConfig) -> Faults:
     """Find frozen parameters with random values, and models without trainable parameters."""
     model = examined.model
     if model is None or _is_self_supervised(model):
@@ -193,21 +199,21 @@ def frozen_parameters(examined: ExaminedConfig) -> Findings:
     parameters = dict(model.named_parameters())
     frozen_names = [name for name, value in parameters.items() if not value.requires_grad]
     if frozen_names and len(frozen_names) == len(parameters):
-        yield 'all parameters of the model are frozen', 'leave the head, or a part, to learn'
+        yield 'all parameters of the model are frozen', 'unfreeze the head, or a part of the model'
         return
     state = examined.initialized
     # Sources that could not be read here may have any parameter of their module.
-    possible = examined.sources
+    unread = examined.sources
     if state:
-        possible = [source for source in examined.sources if source.checkpoint is None]
+        unread = [source for source in examined.sources if source.checkpoint is None]
     random_names = [
         name
         for name in frozen_names
         if name.startswith('backbone.')
         and (state is None or name in state.random_after_load)
-        and not _may_have(possible, name)
+        and not _may_have(unread, name)
     ]
-    if random_names and not examined.settings.get('resume'):
+    if random_names and not examined.cfg.get('resume'):
         yield (
             f'{len(random_names)} parameters of the backbone are frozen and have random values '
             f'({shortened_list(random_names)})',
@@ -216,7 +222,8 @@ def frozen_parameters(examined: ExaminedConfig) -> Findings:
 
 
 def _may_have(sources: Iterable[NamedWeights], name: str) -> bool:
-    return any(source.has(name) for source in sources)
+    """True if a parameter belongs to the module of one of the sources."""
+    return any(source.covers(name) for source in sources)
 
 
 def _is_self_supervised(model: nn.Module) -> bool:

@@ -1,6 +1,6 @@
-"""Components for MMEngine's runner.
+"""The runner, and the hooks, optimizers and wrappers that this package adds to MMEngine.
 
-They are imported lazily, since commands that do not train need none of them.
+They are registered by name and imported lazily, since commands that do not train need none of them.
 """
 
 # isort: off

@@ -45,7 +45,7 @@ CHATTER = (
 
 
 @contextmanager
-def printing_logged(logger: logging.Logger) -> Iterator[None]:
+def redirect_prints_to(logger: logging.Logger) -> Iterator[None]:
     """Log what libraries print in this context, without the lines in :data:`CHATTER`."""
     printed = io.StringIO()
     try:
@@ -62,16 +62,16 @@ def printing_logged(logger: logging.Logger) -> Iterator[None]:
 
 
 class LoggedEvaluator(Evaluator):
-    """MMEngine's evaluator with logged output of metrics, and CPU results sent by collectives.
+    """MMEngine's evaluator, which logs what metrics print, and gathers CPU results by collectives.
 
-    MMEngine would exchange pickles in a folder, which all machines must share.
+    MMEngine would exchange CPU results as pickles in a folder that all machines must share.
     """
 
     def evaluate(self, size: int) -> dict[str, Any]:
         if get_backend() == 'gloo':
             for metric in self.metrics:
                 metric.collect_device = 'gpu'  # MMEngine's name for collectives, on any device
-        with printing_logged(MMLogger.get_current_instance()):
+        with redirect_prints_to(MMLogger.get_current_instance()):
             return super().evaluate(size)
 
 
@@ -100,7 +100,7 @@ def without_stderr() -> Iterator[None]:
 
 
 def run_summary(runner: Runner) -> str:
-    """The model, its data, its length, its device and the path of the log, in one line each."""
+    """Describe a run: a line each for the model, data, length, device and path of the log."""
     model = without_ddp(runner.model)
     parameters = list(model.parameters())
     trainable = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
@@ -110,7 +110,7 @@ def run_summary(runner: Runner) -> str:
         for module in (model, getattr(model, 'backbone', None))
         if module is not None
     ]
-    trainable_note = f', of which {trainable / 1e6:.2f} M learn' if trainable < total else ''
+    trainable_note = f', {trainable / 1e6:.2f} M of them trained' if trainable < total else ''
     data = runner.train_dataloader.dataset
     classes = getattr(data, 'metainfo', {}).get('classes')
     validation_note = ''

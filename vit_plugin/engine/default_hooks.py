@@ -1,4 +1,4 @@
-"""The default hooks of a run, which ``default_hooks`` in its config changes."""
+"""The default hooks of a run: MMEngine's and ours, changed by ``default_hooks`` in the config."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The processes of a run: set them up, let them agree, and find missing ranks."""
+"""The processes of a run: set up their group, share results of rank 0, and name lost ranks."""
 
 import logging
 import os
@@ -16,11 +16,11 @@ from mmengine.logging import print_log
 from mmengine.runner import Runner
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.launchers import VARIABLES, read_environment
+from vit_plugin.launchers import VARIABLES, set_rank_variables
 
 Result = TypeVar('Result')
 
-DIST_TIMEOUT = 600.0  # seconds. torch waits 600 with NCCL and 1800 with gloo
+DIST_TIMEOUT = 600.0  # seconds; torch's own default is 600 with NCCL and 1800 with gloo
 # Part of the timeout for waits on the CPU, so that their error comes before NCCL's watchdog.
 PART_OF_TIMEOUT = 0.8
 ANSWER_TIMEOUT = 5.0  # seconds that rank 0 waits for the others after a failed collective
@@ -59,7 +59,7 @@ def init_distributed(launcher: str, env_cfg: Mapping[str, Any] | None) -> None:
     if dist.is_initialized():
         return
     settings = (env_cfg or {}).get('dist_cfg') or {}
-    read_environment(launcher, settings.get('port'))
+    set_rank_variables(launcher, settings.get('port'))
     if get_device() == 'cpu':
         dist.init_process_group(
             backend='gloo',
@@ -116,7 +116,7 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
         if missing is None:
             raise
         if missing == 'unknown':
-            who = 'A rank has ended, which its own log or the launcher names'
+            who = 'A rank has ended; its own log or that of the launcher says which'
         elif get_rank() == 0:
             who = (
                 f'{"Ranks" if "," in missing else "Rank"} {missing} of {get_world_size()} gave no '
@@ -126,31 +126,31 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
             who = 'Rank 0 gave no answer: it is lost, or has ended with an error in its own log'
         # The first sentence of torch's message, without its prefix '[file:line] '.
         reason = str(error).splitlines()[0].rpartition('] ')[2].split('. ')[0].rstrip('.')
-        if get_rank() < 2:
+        if get_rank() < 2:  # rank 1 logs if rank 0 is lost
             print_log(
                 f'{who} (iteration {runner.iter + 1}; {reason}). The run ends; continue with '
-                '--resume. What rightly takes longer needs a higher env_cfg.dist_cfg.timeout.',
+                '--resume. If a step rightly takes longer, raise env_cfg.dist_cfg.timeout.',
                 'current',
                 logging.ERROR,
             )
         raise SystemExit(1) from error
 
 
-def from_rank_0(find: Callable[[], Result]) -> Result:
-    """Call a function in rank 0. All ranks call this, and return its result or raise its error.
+def from_rank_0(function: Callable[[], Result]) -> Result:
+    """Call a function in rank 0 only. All ranks call this, and return its result or its error.
 
     Raises:
         Exception: in rank 0, the error of the function.
         ConfigError: in the other ranks, with the text of that error.
     """
     if get_world_size() == 1:
-        return find()
+        return function()
     result: Any = None
     error_text: str | None = None
     failure: BaseException | None = None
     if is_main_process():
         try:
-            result = find()
+            result = function()
         except Exception as error:  # noqa: BLE001  raised below
             failure, error_text = error, str(error) or type(error).__name__
     answer: list[Any] = [result, error_text]
@@ -163,15 +163,16 @@ def from_rank_0(find: Callable[[], Result]) -> Result:
 
 def is_first_rank() -> bool:
     """True in the first process, also before the process group exists."""
+    # Each launcher has its own variable for the rank; one that is not set is no objection.
     return all(os.environ.get(rank, '0') == '0' for rank, *_ in VARIABLES.values())
 
 
 def report_with_rank(text: str) -> str:
     """The text of an error to print, with the rank unless it is 0.
 
-    An error while building is the same in all processes. So in all but the first process of a
-    machine, this waits, and the launcher ends them meanwhile. A process that fails alone gets the
-    text after the wait.
+    An error while building is the same in all processes, and should be printed once for each
+    machine. So in all but the first process of a machine, this waits, and the launcher ends them
+    meanwhile. A process that fails alone gets the text after the wait.
     """
     if os.environ.get('LOCAL_RANK', '0') != '0':
         time.sleep(GRACE)

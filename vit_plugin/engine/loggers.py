@@ -1,4 +1,4 @@
-"""Loggers whose console output is brief. The log file has everything."""
+"""Keep the console output of a logger brief and printable. The log file still has everything."""
 
 import io
 import logging
@@ -50,20 +50,23 @@ def quieten(logger: logging.Logger, prefixes: tuple[str, ...] = FILE_ONLY) -> No
 
     In a terminal, the other messages are shown without time and logger.
     """
-    print_safely(logger)
+    make_printable(logger)
     for handler in console_handlers(logger):
         handler.addFilter(PrefixFilter(prefixes))
         if is_in_terminal():
             handler.setFormatter(MessageFormatter())
 
 
-def print_safely(logger: logging.Logger) -> None:
-    """Make names of files and classes in messages safe to print."""
+def make_printable(logger: logging.Logger) -> None:
+    """Escape what a console cannot print: control characters and unknown encodings.
+
+    Names of files and classes in messages come from data, which may be untrusted.
+    """
     if not any(isinstance(filtering, PrintableMessages) for filtering in logger.filters):
         logger.addFilter(PrintableMessages())
     for handler in logger.handlers:
         if isinstance(handler.formatter, MMFormatter):
-            # The call site is that of MMEngine's logging function, not that of the error.
+            # Its call site would be MMEngine's logging function, not the place of the error.
             handler.formatter.err_format = handler.formatter.err_format.replace(CALL_SITE, '')
         # The encoding of the system may lack characters of a message.
         stream = getattr(handler, 'stream', None)

@@ -58,8 +58,8 @@ class Lora:
         averaged = any(isinstance(module, BaseAveragedModel) for module in model.modules())
         if averaged and not isinstance(model, HasCopies):
             raise ConfigError(
-                f'lora: {type(model).__name__} pre-trains with averages of its weights; adapters '
-                'are for fine-tuning: leave lora out.'
+                f'lora: {type(model).__name__} pre-trains with averages of its weights, and '
+                'adapters are for fine-tuning; leave lora out.'
             )
         backbones = [
             module
@@ -69,8 +69,8 @@ class Lora:
         ]
         if not backbones:
             raise ConfigError(
-                f'lora: {type(model).__name__} has no vit_plugin.VisionTransformer that could '
-                'learn; take one as the backbone, without frozen_stages of all blocks, or leave '
+                f'lora: {type(model).__name__} has no trainable vit_plugin.VisionTransformer; use '
+                'one as the backbone, and do not freeze all its blocks by frozen_stages, or leave '
                 'lora out.'
             )
         for backbone in backbones:
@@ -96,9 +96,8 @@ class Lora:
         for name in ('r', 'alpha'):
             if name in saved and saved[name] != getattr(self, name):
                 raise ConfigError(
-                    f'lora: {name}={getattr(self, name)} is not that of the checkpoint, '
-                    f'{saved[name]}, with which its adapters would mean something else; set it to '
-                    'that.'
+                    f'lora: {name}={getattr(self, name)} differs from the checkpoint, whose '
+                    f'adapters were trained with {saved[name]}; set {name}={saved[name]}.'
                 )
 
     def _layers(self, backbone: VisionTransformer) -> list[str]:
@@ -119,13 +118,17 @@ class Lora:
         return [name for name in layers if name.rpartition('.')[2] in targets]
 
 
-def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
+def initialize_with_adapters(runner: Runner, model: nn.Module, lora: Lora) -> bool:
     """Initialize a run's model and load its initial weights, then add the adapters.
 
     This precedes DDP and the optimizer, since both take the existing parameters. A checkpoint with
     adapters is left to the runner, which loads it afterward.
+
+    Returns:
+        True if the run is to be resumed, and the weights of ``begin_from`` are loaded in case there
+        is nothing to resume from.
     """
-    source = runner._load_from
+    source, has_begun_from = runner._load_from, False
     if runner._resume and source:
         source = None  # the resumed checkpoint replaces all weights
     elif runner._resume:
@@ -137,10 +140,14 @@ def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
             check_start(model, checkpoint.weights)
             load_state_dict(model, dict(checkpoint.weights), strict=False, logger=runner.logger)
             runner.logger.info(f'The adapters begin with the weights of {source}.')
-            if not runner._resume:
-                runner._load_from = None  # the runner would load it a second time
+            # The runner must not load the same weights a second time.
+            if runner._resume:
+                has_begun_from = True
+            else:
+                runner._load_from = None
     lora.inject(model)
     parameters = list(model.parameters())
     total = sum(parameter.numel() for parameter in parameters)
     trainable = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
     runner.logger.info(f'LoRA: {trainable:,} of {total:,} parameters are trained.')
+    return has_begun_from

@@ -1,4 +1,4 @@
-"""The settings ``lora`` and ``sharding`` of a config, and which of them exclude each other."""
+"""Read the settings ``lora`` and ``sharding`` of a config, and reject what excludes them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,8 +13,8 @@ MODEL_SETTINGS = {
     'lora': (Lora, 'r=8, alpha=16'),
     'sharding': (Sharding, "group='node'"),
 }
-DDP_OPTION = 'sharding takes the place of DDP, whose option this is; leave one of them out'
-# A setting, another that it excludes, and why.
+DDP_OPTION = 'sharding replaces DDP, and the latter is an option of DDP; leave one of them out'
+# A setting, another that it excludes, and the reason or remedy, which ends the error's sentence.
 CONFLICTS = (
     (
         'lora',
@@ -28,7 +28,7 @@ CONFLICTS = (
 )
 
 
-def model_setting(cfg: Mapping[str, Any], name: str) -> Any:
+def read_model_setting(cfg: Mapping[str, Any], name: str) -> Any:
     """A setting of a config, as an instance of its class. None if the config does not have it.
 
     Raises:

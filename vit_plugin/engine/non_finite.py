@@ -1,4 +1,4 @@
-"""Handle steps whose loss or gradients are infinite or NaN."""
+"""Handle steps whose loss or gradients are infinite or NaN, and never save such a state."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from vit_plugin.errors import ConfigError
 
 from .step import BaseOptimWrapper
 
-NEVER = 2**62  # a step that no run reaches
+NEVER = 2**62  # a step that no run reaches, for a minimum over ranks
 
 
 class RecordedStep(NamedTuple):
@@ -69,8 +69,8 @@ class NonFinitePolicy:
         Args:
             runner: the run.
             steps: the recorded steps.
-            all_ranks: whether all ranks call this. Then the losses of all count, otherwise only
-                those of this one.
+            all_ranks: whether all ranks call this. If so, the losses of all count, otherwise only
+                those of this rank.
 
         Raises:
             ConfigError: at the first such step.
@@ -105,7 +105,7 @@ class NonFinitePolicy:
         )
 
     def may_save(self, runner: Runner, broken: str | None, step: int) -> bool:
-        """Return whether the state after a step may be saved: whether it is finite.
+        """Return whether the state after a step may be saved, because it is finite.
 
         Args:
             runner: the run.
@@ -117,7 +117,7 @@ class NonFinitePolicy:
         """
         if broken is None:
             return True
-        message = f'{broken} is not finite after step {step}, so that nothing is saved'
+        message = f'{broken} is not finite after step {step}, so nothing is saved'
         if self.action == 'ignore':
             runner.logger.warning(f'{message}: the last checkpoint is from before.')
             return False
@@ -161,8 +161,8 @@ def find_non_finite(state: Mapping[str, Any], parameters: Container[str]) -> str
     from the start, so only NaN counts for buffers.
 
     Args:
-        state: the weights, their averages and the state of the optimizer, as MMEngine's checkpoint
-            has them.
+        state: the weights, the EMA weights and the state of the optimizer, as in MMEngine's
+            checkpoint.
         parameters: the names of the model's parameters. All other weights are buffers.
     """
     # Name -> its value, and whether it must be finite (or only free of NaN).
@@ -189,6 +189,7 @@ def find_non_finite(state: Mapping[str, Any], parameters: Container[str]) -> str
                 bounds.append(torch.stack(local_part.detach().aminmax()).float())
     if not bounds:
         return None
+    # All bounds are read at once: a GPU is waited for only here.
     bounds = [bound.to(bounds[0].device, non_blocking=True) for bound in bounds]
     rows = zip(names, finite_only, torch.stack(bounds).tolist(), strict=True)
     for name, must_be_finite, (low, high) in rows:
@@ -200,7 +201,7 @@ def find_non_finite(state: Mapping[str, Any], parameters: Container[str]) -> str
 
 
 def write_report(runner: Runner, step: RecordedStep, all_ranks: bool) -> str:
-    """Write a step's losses and files as JSON, for all processes or this one. Returns the path."""
+    """Write a step's losses and files as JSON, of all processes or of this one. Return the path."""
     record = dict(
         losses={
             name: value if math.isfinite(value) else str(value)

@@ -1,4 +1,4 @@
-"""The passes as one line of a config."""
+"""Apply the inference passes (:mod:`vit_plugin.passes`) during a test, by a line of the config."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from mmengine.runner import Runner
 from vit_plugin.passes import optimize, restore
 from vit_plugin.registry import HOOKS
 
-HOOK = 'vit_plugin.OptimizeHook'
+HOOK_TYPE = 'vit_plugin.OptimizeHook'  # how a config names the hook below
 
 
 @HOOKS.register_module()
@@ -27,6 +27,7 @@ def use_passes(cfg: Config) -> None:
     """Add an :class:`OptimizeHook` to a config, unless it has one or sets ``optimize=False``."""
     hooks = cfg.get('custom_hooks') or []
     if cfg.get('optimize', True) and not any(
-        isinstance(hook, Mapping) and hook.get('type') in (HOOK, OptimizeHook) for hook in hooks
+        isinstance(hook, Mapping) and hook.get('type') in (HOOK_TYPE, OptimizeHook)
+        for hook in hooks
     ):
-        cfg.custom_hooks = [*hooks, dict(type=HOOK)]
+        cfg.custom_hooks = [*hooks, dict(type=HOOK_TYPE)]

@@ -1,4 +1,7 @@
-"""The pace of a training, which varies with the load of the machine, and the time left."""
+"""The pace of a training, and the time left.
+
+The pace is that of the latest steps, since it varies with the load of the machine.
+"""
 
 import math
 from collections import deque
@@ -18,35 +21,36 @@ class Pace:
     All methods take the time in seconds, by any one clock. A validation does not count as time of a
     step.
 
-    Args:
+    Attributes:
         start: when the first step began.
+        validation_seconds: seconds of the latest validation, 0 before the first.
     """
 
     start: float
-    validation: float = 0.0  # 0 before the first validation
+    validation_seconds: float = 0.0
     _ends: deque[float] = field(default_factory=deque)  # ends of the latest steps, without pauses
-    _validation_seconds: float = 0.0  # all validations together
-    _validation_start: float | None = None  # when the current validation began
+    _paused_seconds: float = 0.0  # all validations together
+    _paused_at: float | None = None  # when the current validation began
 
     def step(self, now: float) -> None:
         """Record the end of a step."""
         ends = self._ends
         if not ends:
             ends.append(self.start)
-        ends.append(now - self._validation_seconds)
+        ends.append(now - self._paused_seconds)
         while len(ends) > MIN_STEPS + 1 and ends[-1] - ends[1] >= MIN_SECONDS:
             ends.popleft()
 
     def pause(self, now: float) -> None:
         """Record that a validation begins."""
-        self._validation_start = now
+        self._paused_at = now
 
-    def proceed(self, now: float) -> None:
+    def resume(self, now: float) -> None:
         """Record that the validation has ended."""
-        if self._validation_start is not None:
-            self.validation = now - self._validation_start
-            self._validation_seconds += self.validation
-            self._validation_start = None
+        if self._paused_at is not None:
+            self.validation_seconds = now - self._paused_at
+            self._paused_seconds += self.validation_seconds
+            self._paused_at = None
 
     @property
     def seconds_per_step(self) -> float:
@@ -57,14 +61,18 @@ class Pace:
 def seconds_left(runner: Runner, pace: Pace) -> float:
     """The remaining seconds of a run after the current step, validations included."""
     steps = runner.max_iters - runner.iter - 1
-    return steps * pace.seconds_per_step + count_validations(runner) * pace.validation
+    return steps * pace.seconds_per_step + count_validations(runner) * pace.validation_seconds
 
 
 def count_validations(runner: Runner) -> int:
-    """The number of remaining validations."""
+    """The number of remaining validations: at multiples of ``val_interval``, and at the end."""
     loop = runner.train_loop
     if runner._val_loop is None:
         return 0
     by_epoch = isinstance(loop, EpochBasedTrainLoop)
-    remaining = loop.max_epochs - loop.epoch if by_epoch else loop.max_iters - loop.iter
-    return math.ceil(remaining / loop.val_interval)
+    done, last = (loop.epoch, loop.max_epochs) if by_epoch else (loop.iter, loop.max_iters)
+    # The first epoch or iteration that may be validated. A loop of a user may lack `val_begin`.
+    first = max(done + 1, getattr(loop, 'val_begin', 1))
+    if first > last:
+        return 0
+    return math.ceil(last / loop.val_interval) - (first - 1) // loop.val_interval

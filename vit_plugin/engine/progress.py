@@ -34,7 +34,7 @@ BAR_COLUMNS = 80  # columns that a terminal needs for a bar
 
 @HOOKS.register_module()
 class ProgressHook(Hook):
-    """Shows a line for each epoch of a training in a terminal: loss, time left, images/s, rate.
+    """Shows a line for each epoch of a training in a terminal: loss, time left, images/s, lr.
 
     A validation replaces the time left by the metric that ``save_best`` names, or by the first one.
     A narrow terminal has no bar. In a training by iterations, a line goes from one validation to
@@ -88,7 +88,7 @@ class ProgressHook(Hook):
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         if self._pace is not None:
-            self._pace.proceed(time.perf_counter())
+            self._pace.resume(time.perf_counter())
         if self._line is not None and metrics:
             self._show(runner, format_metric(runner, metrics))
         self._end_line()
@@ -159,6 +159,7 @@ def format_metric(runner: Runner, metrics: Mapping[str, float]) -> str:
     numbers = to_per_cent(metrics)
     wanted: list[str] = []
     for hook in runner.hooks:
-        wanted += getattr(hook, 'key_indicators', ())  # set on a CheckpointHook with save_best
+        # The metrics in `save_best` of a CheckpointHook.
+        wanted += getattr(hook, 'key_indicators', ())
     name = next((name for name in numbers if name in wanted), next(iter(numbers), None))
     return 'validated' if name is None else f'{name.rpartition("/")[2]} {numbers[name]:.4g}'

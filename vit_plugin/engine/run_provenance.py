@@ -12,7 +12,7 @@ from vit_plugin.weights.reading.folders import is_checkpoint_folder
 
 from .checkpoints.chosen import choose_checkpoint
 
-A_RUN = 'a training'  # replaced by the file name once there is a file
+A_RUN = 'a training'  # source of the weights until a file has them and gives its name
 
 
 def collect_provenance(cfg: Mapping[str, Any]) -> Provenance:
@@ -21,18 +21,19 @@ def collect_provenance(cfg: Mapping[str, Any]) -> Provenance:
     Args:
         cfg: the config. The user states the license in its ``data_license``.
     """
+    # Pairs of what the run used it for ('start', 'teacher' or 'data'), and its own record.
     links = [
-        (part, address_record(_resolve_file(source)))
-        for part, source in dict.fromkeys(initial_weights(cfg))
+        (role, address_record(_resolve_file(source)))
+        for role, source in dict.fromkeys(initial_weights(cfg))
     ]
     if license := cfg.get('data_license'):
         links.append(('data', Provenance('the training data', str(license), 'the config')))
-    is_distilled = any(part == 'teacher' for part, _ in links)
+    is_distilled = any(role == 'teacher' for role, _ in links)
     return made_of('distilled' if is_distilled else 'trained', A_RUN, links)
 
 
 def _resolve_file(source: str) -> str:
-    """The checkpoint in the folder of a run. Any other source is returned unchanged."""
+    """The checkpoint to use if the source is the folder of a run, otherwise the source itself."""
     folder = Path(source)
     if folder.is_dir() and not weights_in(folder) and not is_checkpoint_folder(folder):
         try:

@@ -1,4 +1,8 @@
-"""MMEngine's runner with safer files and more checks."""
+"""MMEngine's runner with safer files and more checks.
+
+The class is in three parts: :mod:`.runner_building` builds the components, :mod:`.runner_resuming`
+loads, resumes and saves, and this module trains, validates and tests.
+"""
 
 import re
 from collections.abc import Callable
@@ -26,7 +30,9 @@ from .work_dir import lock_work_dir
 
 @RUNNERS.register_module()
 class Runner(ResumableRunner):
-    """The runner of our tools, and of the frameworks' with ``runner_type='vit_plugin.Runner'``.
+    """The runner of this package's commands.
+
+    The frameworks' tools use it if the config has ``runner_type='vit_plugin.Runner'``.
 
     - Reading a checkpoint from any source runs no code in it. Checkpoints are written completely or
       not at all.
@@ -39,14 +45,14 @@ class Runner(ResumableRunner):
     - A run that is resumed, inside an epoch too, ends bit-identical to one that was not
       interrupted: random numbers are functions of the position, see :mod:`vit_plugin.data.seeded`
       and :class:`~vit_plugin.engine.SeedHook`.
-    - ``lora=dict(...)`` trains adapters in place of the backbone, see
+    - ``lora=dict(...)`` trains adapters instead of the backbone's weights, see
       :class:`~vit_plugin.engine.lora_adapters.Lora`.
     - ``sharding=dict(...)`` shards the model over the processes, see
       :class:`~vit_plugin.engine.sharding.Sharding`.
     - An image that cannot be read ends no training, validation or test, see
       :class:`~vit_plugin.engine.UnreadableHook`.
     - A loss that is not finite ends the run, see :class:`~vit_plugin.engine.RuntimeInfoHook`.
-    - SIGTERM and SIGUSR1 save and stop the run, see :class:`~vit_plugin.engine.PreemptionHook`.
+    - At SIGTERM or SIGUSR1 the run saves and stops, see :class:`~vit_plugin.engine.PreemptionHook`.
     - If a process dies or hangs, all others end, see
       :func:`~vit_plugin.engine.distributed.naming_lost_ranks`.
     - ``compile=dict(blocks=True)`` compiles block by block, see :mod:`vit_plugin.engine.compile`.
@@ -80,6 +86,7 @@ class Runner(ResumableRunner):
             )
 
     def train(self) -> nn.Module:
+        """Train within the contexts that docs/step.md explains."""
         preemption, progress = self.find_hook(PreemptionHook), self.find_hook(ProgressHook)
         with (
             reading_safely(),

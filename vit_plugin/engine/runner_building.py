@@ -1,4 +1,4 @@
-"""The building of our runner's components: model, data loaders, loops, optimizer and schedules."""
+"""Build the runner's components: model, data loaders, loops, optimizer and schedules."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -23,15 +23,15 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.classes import check_classes, check_head
 
 from .compile import compile_blocks
-from .console import LoggedEvaluator, PerCentLogProcessor, printing_logged
+from .console import LoggedEvaluator, PerCentLogProcessor, redirect_prints_to
 from .default_hooks import with_default_hooks
 from .distributed import dist_settings, init_distributed
 from .exact.loops import use_resumable_loop
 from .exact.randomness import SeedHook
 from .faults.unreadable_hook import UnreadableHook
-from .loggers import print_safely, quieten
-from .lora_adapters import Lora, adapt
-from .model_settings import model_setting
+from .loggers import make_printable, quieten
+from .lora_adapters import Lora, initialize_with_adapters
+from .model_settings import read_model_setting
 from .optim.schedules import scale_schedules
 from .same_ranks import check_same, collect_config_facts, collect_content_facts, collect_data_facts
 from .sharding import Sharding, check_sharded_step, is_sharded, without_ddp
@@ -49,7 +49,7 @@ class BuildingRunner(mmengine.runner.Runner):
         data_facts: facts about the training data, see
             :func:`~vit_plugin.engine.same_ranks.collect_data_facts`.
         sharding: how the model is sharded; None if it is not.
-        lora: the adapters that learn in place of the backbone; None if there are none.
+        lora: the adapters that are trained instead of the backbone's weights; None without them.
     """
 
     optim_wrapper: Any
@@ -59,13 +59,15 @@ class BuildingRunner(mmengine.runner.Runner):
     sharding: Sharding | None = None
     lora: Lora | None = None
     data_facts: Mapping[str, str] = {}
-    _compiled = False
+    _compiled = False  # whether the blocks are compiled, which a second `train` must not repeat
+    _has_begun_from = False  # whether the weights of `begin_from` are loaded
 
-    def find_hook(self, kind: type[HookType]) -> HookType | None:
+    def find_hook(self, hook_class: type[HookType]) -> HookType | None:
         """The first hook of a class, or None."""
-        return next((hook for hook in self.hooks if isinstance(hook, kind)), None)
+        return next((hook for hook in self.hooks if isinstance(hook, hook_class)), None)
 
     def setup_env(self, env_cfg: dict) -> None:
+        """Set up the process group, on a CPU too, and compare the config between ranks."""
         if self.distributed:
             env_cfg = {**env_cfg, 'dist_cfg': dist_settings(env_cfg)}
             init_distributed(self.launcher, env_cfg)
@@ -85,18 +87,19 @@ class BuildingRunner(mmengine.runner.Runner):
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
         """Add adapters to the model, then wrap it in DDP. Sharding waits until the run begins."""
-        if lora := model_setting(self.cfg, 'lora'):
+        if lora := read_model_setting(self.cfg, 'lora'):
             self.lora = lora
-            adapt(self, model, lora)
-        self.sharding = model_setting(self.cfg, 'sharding')
+            self._has_begun_from = initialize_with_adapters(self, model, lora)
+        self.sharding = read_model_setting(self.cfg, 'sharding')
         return super().wrap_model(model_wrapper_cfg, model) if self.sharding is None else model
 
     def _init_model_weights(self) -> None:
-        # Otherwise `begin_sharded` or `adapt` has initialized the model, if it needs that.
+        # Otherwise `begin_sharded` or `initialize_with_adapters` has done so, if necessary.
         if self.sharding is None and self.lora is None:
             super()._init_model_weights()
 
     def register_default_hooks(self, hooks: dict | None = None) -> None:
+        """Register the default hooks, and those that a config cannot leave out."""
         super().register_default_hooks(with_default_hooks(hooks))
         self.unreadable = UnreadableHook(**(self.cfg.get('unreadable') or {}))
         self.register_hook(self.unreadable)
@@ -112,12 +115,13 @@ class BuildingRunner(mmengine.runner.Runner):
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         logger = super().build_logger(*args, **kwargs)
-        print_safely(logger)
+        make_printable(logger)
         if not self.cfg.get('verbose', True):
             quieten(logger)
         return logger
 
     def _maybe_compile(self, target: str) -> None:
+        """Compile the blocks instead of the method ``target`` if ``compile.blocks`` is set."""
         settings = self.cfg.get('compile')
         if not isinstance(settings, Mapping) or 'blocks' not in settings:
             super()._maybe_compile(target)
@@ -129,17 +133,19 @@ class BuildingRunner(mmengine.runner.Runner):
             self.logger.info(f'{number} blocks are compiled at their first forward.')
 
     def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
+        """Build the wrapper, and reject optimizers that cannot train this model."""
         built = super().build_optim_wrapper(optim_wrapper)
         if isinstance(built, OptimWrapperDict):
             raise ConfigError(
                 'optim_wrapper: vit_plugin.Runner trains with one optimizer, but the constructor '
-                f"made {len(built)}; take runner_type='Runner'."
+                f"made {len(built)}; give runner_type='Runner'."
             )
         if is_sharded(without_ddp(self.model)):
             check_sharded_step(built.optimizer)
         return built
 
     def build_param_scheduler(self, scheduler: Any) -> Any:
+        """Build the schedules, scaled from ``schedule_length`` to the length of the run."""
         schedule_length = self.cfg.get('schedule_length')
         by_epoch = isinstance(self.train_loop, EpochBasedTrainLoop)
         length = self.max_epochs if by_epoch else self.max_iters
@@ -171,18 +177,20 @@ class BuildingRunner(mmengine.runner.Runner):
         signal does not remove its own.
         """
         get_temp_dir()
-        # A recipe may have more workers than a small machine has cores, and more workers help with
-        # a slow disk.
+        # A recipe may have more workers than a small machine has cores, and many workers help with
+        # a slow disk, so torch's warning is silenced.
         warnings.filterwarnings('ignore', 'This DataLoader will create .* worker processes')
         return mmengine.runner.Runner.build_dataloader(
             use_our_image_reader(dataloader), seed, diff_rank_seed
         )
 
     def build_evaluator(self, evaluator: Any) -> Evaluator:
+        """Replace MMEngine's evaluator by ours. A subclass of it stays."""
         built = super().build_evaluator(evaluator)
         return LoggedEvaluator(built.metrics) if type(built) is Evaluator else built
 
     def build_log_processor(self, log_processor: Any) -> LogProcessor:
+        """Replace MMEngine's log processor by ours. Another class stays."""
         is_plain = isinstance(log_processor, Mapping) and (
             log_processor.get('type', 'LogProcessor') == 'LogProcessor'
         )
@@ -204,7 +212,7 @@ class BuildingRunner(mmengine.runner.Runner):
         return self._build_loop(super().build_test_loop, loop, 'test')
 
     def _build_loop(self, build: Callable, loop: BaseLoop | dict, split: str) -> BaseLoop:
-        """Build a loop whose samples are functions of their position and may be unreadable.
+        """Build a loop whose loader seeds samples by their position and tolerates unreadable files.
 
         Then compare its data between ranks, and its classes with the model.
 
@@ -219,9 +227,9 @@ class BuildingRunner(mmengine.runner.Runner):
             unreadable_list = self.unreadable.open_list(self, split)
             seeded = seeded_loader(loader_config, self.base_seed, unreadable_list)
             setattr(self, attribute, seeded)
-        with printing_logged(self.logger):
+        with redirect_prints_to(self.logger):
             built = build(loop)
-        setattr(self, attribute, loader_config)
+        setattr(self, attribute, loader_config)  # only the build needs the seeded one
         check_head(self.model)
         dataset = built.dataloader.dataset
         facts = collect_data_facts(dataset, f'{split}_dataloader')

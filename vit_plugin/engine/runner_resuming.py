@@ -1,4 +1,4 @@
-"""Resuming and saving in our runner, see :mod:`.checkpoints`."""
+"""Load, resume and save in our runner, see :mod:`.checkpoints`."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -11,7 +11,7 @@ from vit_plugin.weights.provenance import PROVENANCE_KEY, Provenance, read_recor
 from .checkpoints.hook import CheckpointHook
 from .checkpoints.hook_states import HookStates
 from .checkpoints.newest import has_checkpoints, newest_checkpoint
-from .checkpoints.reading import read_for, resumable_only
+from .checkpoints.reading import read_for, rejecting_unresumable
 from .checkpoints.run_settings import flat_settings
 from .checkpoints.saver import Saver
 from .console import run_summary
@@ -49,20 +49,27 @@ class ResumableRunner(BuildingRunner):
             self.hook_states.begin()
 
     def load_or_resume(self) -> None:
+        """Load or resume from ``load_from``, then log a summary of the run.
+
+        Without ``load_from``, it resumes from the newest checkpoint of the work directory. If there
+        is none yet, it starts with the weights of ``begin_from``.
+        """
         if is_sharded(without_ddp(self.model)):
             # Created here in all processes, because a hook may save in only some of them.
             _ = self.saver.group
         if self._resume and self._load_from is None and not self._has_loaded:
-            saving = self.find_hook(CheckpointHook)
-            folder = saving.folder_of(self.work_dir) if saving else self.work_dir
+            hook = self.find_hook(CheckpointHook)
+            folder = hook.folder_of(self.work_dir) if hook else self.work_dir
             self._load_from = self.checked_checkpoint = from_rank_0(
                 partial(newest_checkpoint, self.work_dir, folder)
             )
             if self._load_from is None:
                 self._resume = False
-                self._load_from = None if self.lora else self.cfg.get('begin_from')
+                begin_from = self.cfg.get('begin_from')
+                self._load_from = None if self._has_begun_from else begin_from
+                start = f'with the weights of {begin_from}' if begin_from else 'from scratch'
                 self.logger.info(
-                    f'There is no checkpoint in {self.work_dir} yet: training starts from scratch.'
+                    f'There is no checkpoint in {self.work_dir} yet: training starts {start}.'
                 )
         if self._load_from and not self._has_loaded:
             check_same(
@@ -97,12 +104,13 @@ class ResumableRunner(BuildingRunner):
         resume_param_scheduler: bool = True,
         map_location: str | Callable = 'cpu',
     ) -> None:
-        # `read_for` compares the checkpoint with these, so they are built before it is read.
+        # `read_for` compares the checkpoint with the optimizer and the schedules, so they are built
+        # before it is read.
         self.resuming, self.optim_wrapper = True, self.build_optim_wrapper(self.optim_wrapper)
         if self.param_schedulers:
             self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
         try:
-            with resumable_only(filename):
+            with rejecting_unresumable(filename):
                 super().resume(filename, resume_optimizer, resume_param_scheduler, map_location)
         finally:
             self.resuming = False

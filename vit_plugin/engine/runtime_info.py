@@ -1,4 +1,7 @@
-"""The losses of a training, read from the device only when they are logged."""
+"""Record the losses of a training, reading them from the device only when they are logged.
+
+:mod:`.non_finite` decides what happens to a loss that is infinite or NaN.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -91,18 +94,18 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
         return self._policy.may_save(runner, broken, step)
 
     def state_dict(self) -> dict[str, int]:
-        """The steps skipped in a row, for :mod:`.checkpoints.hook_states`."""
+        """The number of consecutive skipped steps, for :mod:`.checkpoints.hook_states`."""
         return dict(skipped_in_a_row=self._policy.skipped_in_a_row)
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Restore the steps skipped in a row."""
+        """Restore the number of consecutive skipped steps."""
         self._policy.skipped_in_a_row = state['skipped_in_a_row']
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if self._pending:  # still pending if only this process saves
             # Weights after a loss that is not finite are useless.
             self._record(runner, all_ranks=False)
-            # MMEngine took the state without these values.
+            # The checkpoint's copy of the hub was made before these values were recorded.
             checkpoint['message_hub'] = runner.message_hub.state_dict()
 
     def _record(self, runner: Runner, all_ranks: bool) -> None:

@@ -1,4 +1,8 @@
-"""Check that all processes of a run have the same config, data and checkpoint."""
+"""Check that all processes of a run have the same config, data and checkpoint.
+
+What is compared are *facts*: a name and a text, such as ``train_dataloader.batch_size`` and ``16``.
+Checking early gives a clear error where the run would hang or silently train on mixed data.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,6 +26,7 @@ from .distributed import from_rank_0
 RANK_SPECIFIC_SETTINGS = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
 HASHED_BYTES = 1 << 16  # at either end of a file
 MAX_SAMPLES = 10_000  # compared samples of a data set
+MAX_VALUES = 3  # different values that a message shows
 # Names of facts about a data set; the name of its loader follows.
 CLASSES_FACT = 'the classes of '
 SAMPLE_COUNT_FACT = 'the number of samples of '
@@ -39,13 +44,14 @@ def check_same(
 
     Args:
         facts: name -> value.
-        remedy: the end of the error's sentence.
+        remedy: what the user should do, the last part of the error's sentence.
 
     Raises:
         ConfigError: in all ranks, at the first fact that differs, with the ranks.
     """
     if get_world_size() == 1:
         return
+    # Usually all are equal, so the ranks first exchange only a digest.
     if len(set(all_gather_object(_digest(repr(sorted(facts.items())))))) == 1:
         return
     facts_by_rank = all_gather_object(dict(facts))
@@ -58,9 +64,8 @@ def check_same(
                 f'{value[:SHOWN_CHARACTERS]} (rank {shortened_list(ranks)})'
                 for value, ranks in ranks_by_value.items()
             ]
-            raise ConfigError(
-                f'The processes of this run differ in {name}: {" or ".join(values[:3])}; {remedy}.'
-            )
+            shown = ' or '.join(values[:MAX_VALUES])
+            raise ConfigError(f'The processes of this run differ in {name}: {shown}; {remedy}.')
 
 
 def collect_config_facts(cfg: Mapping[str, Any]) -> dict[str, str]:

@@ -36,7 +36,7 @@ class Update(NamedTuple):
     Attributes:
         grad_norm: norm of the gradients of all ranks before clipping, on their device. None within
             a window of accumulation, or if no norm was needed.
-        skipped: True if the loss or the norm was not finite, and the step was skipped for it.
+        skipped: True if the step was skipped, because the loss or the norm was not finite.
     """
 
     grad_norm: Tensor | None = None
@@ -55,7 +55,7 @@ class BaseOptimWrapper(OptimWrapper):
     _skips_non_finite = False
 
     def defer_grad_norm(self, skips_non_finite: bool = False) -> None:
-        """Leave norms of gradients on their device, in ``last_update``.
+        """Leave norms of gradients on their device, in ``last_update``, to be read when logged.
 
         Args:
             skips_non_finite: whether all ranks skip a step if a loss or the norm is infinite or
@@ -66,9 +66,10 @@ class BaseOptimWrapper(OptimWrapper):
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
-        """Context of a forward.
+        """The context of a forward.
 
-        Sharded gradients are averaged over the ranks only before an optimizer step.
+        Sharded gradients are averaged over the ranks only before an optimizer step. During
+        accumulation, each rank keeps its own, as with DDP.
         """
         # A method of `fully_shard`. MMEngine handles DDP.
         if hasattr(model, 'set_requires_gradient_sync'):
@@ -89,7 +90,7 @@ class BaseOptimWrapper(OptimWrapper):
         skipped = self._skips_non_finite and not _is_finite_everywhere(loss)
         self.last_update = Update(skipped=skipped)
         if skipped:
-            self._inner_count += 1  # like `backward`
+            self._inner_count += 1  # since `backward`, which counts, is left out
         else:
             self.backward(self.scale_loss(loss))
         if self.should_update():
@@ -129,10 +130,7 @@ class BaseOptimWrapper(OptimWrapper):
 
 
 def is_accumulating(wrapper: Any) -> bool:
-    """True if gradients are being accumulated.
-
-    The last optimizer step is then some iterations ago.
-    """
+    """True if this iteration ends without an optimizer step, since gradients are accumulated."""
     return isinstance(wrapper, OptimWrapper) and not wrapper.should_update()
 
 

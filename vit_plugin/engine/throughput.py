@@ -1,4 +1,4 @@
-"""Throughput of a run, use of its GPU, and time left on a CPU."""
+"""Log the throughput of a run and the use of its GPU, and warn of long runs on a CPU."""
 
 from typing import Any
 

@@ -1,6 +1,10 @@
-"""The losses and metrics of a run, at each of its epochs and validations."""
+"""The record of a run: its losses and metrics at each epoch and validation.
+
+The report hook keeps it, and writes it to ``metrics.json`` and ``results.csv``.
+"""
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from numbers import Real
@@ -16,8 +20,8 @@ from vit_plugin.files.untrusted_text import as_csv
 RECORD = 'metrics.json'
 RESULTS_FILE = 'results.csv'
 # Prefixes of MMDetection's metrics, which are from 0 to 1.
-FRACTIONS = frozenset(('coco', 'pascal_voc', 'lvis', 'openimages', 'crowd_human'))
-UNDEFINED_AP = -1  # their value where there are no objects
+FRACTION_PREFIXES = frozenset(('coco', 'pascal_voc', 'lvis', 'openimages', 'crowd_human'))
+UNDEFINED_AP = -1  # MMDetection's value of an AP without objects
 POSITION_COLUMNS = ('epoch', 'iter', 'seconds')  # first columns of a row
 TRAINING_PREFIX = 'train/'  # prefix of losses and rates, which are not metrics
 
@@ -32,15 +36,15 @@ class ValidationRecord:
     Attributes:
         unit: what the run counts, ``'epoch'`` or ``'iter'``.
         rows: the rows.
-        errors: metrics that are better when smaller, from the attribute ``errors`` of metric
-            classes.
+        lower_is_better: names of the metrics that are errors, which metric classes list in their
+            attribute ``errors``.
     """
 
     def __init__(self, runner: Runner, resumed: Mapping[str, Any]) -> None:
         self.unit = 'epoch' if isinstance(runner.train_loop, EpochBasedTrainLoop) else 'iter'
         self.rows: list[dict[str, Any]] = list(resumed.get('rows', ()))
         evaluator = getattr(runner.val_loop, 'evaluator', None)
-        self.errors = {
+        self.lower_is_better = {
             name
             for metric in getattr(evaluator, 'metrics', ())
             for name in getattr(metric, 'errors', ())
@@ -70,6 +74,7 @@ class ValidationRecord:
         self.rows = [row for row in self.rows if row[self.unit] < position[self.unit]]
         iterations = position['iter'] - (self.rows[-1]['iter'] if self.rows else 0)
         training, scalars = {}, runner.message_hub.log_scalars
+        # `data` of a scalar is a pair: its values, and how many each is the mean of.
         if 'train/lr' in scalars:
             training['train/lr'] = float(scalars['train/lr'].data[0][-1])
         for name in scalars:
@@ -95,15 +100,17 @@ class ValidationRecord:
         return rows
 
     def _best(self, name: str, points: list[tuple[int, float]]) -> tuple[int, float]:
-        choose = min if name.rpartition('/')[2] in self.errors else max
-        return choose(points, key=lambda point: point[1])
+        """The point (position, value) with the best value. NaN is worse than any number."""
+        choose = min if name.rpartition('/')[2] in self.lower_is_better else max
+        numbers = [point for point in points if not math.isnan(point[1])]
+        return choose(numbers or points, key=lambda point: point[1])
 
     def write(self, runner: Runner, scores: Any, confusion: np.ndarray | None) -> None:
-        """Write ``metrics.json`` and ``results.csv``.
+        """Write ``metrics.json`` and ``results.csv`` in the work directory.
 
         Args:
             runner: the run.
-            scores: the scores of classes, or None.
+            scores: the scores of each class as plain values, or None.
             confusion: the confusion matrix, or None.
         """
         history = self.history
@@ -136,14 +143,14 @@ def metric_names(row: Mapping[str, Any]) -> list[str]:
 
 
 def to_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics that are numbers. MMDetection's fractions become per cent, as all others are.
+    """The metrics that are numbers, all in per cent.
 
-    Its -1, where there are no objects, is left out.
+    MMDetection's fractions are multiplied by 100. Its -1 for a metric without objects is left out.
     """
     percentages = {}
     for name, value in metrics.items():
         if isinstance(value, Real):  # MMSegmentation's metrics are numpy numbers
-            fraction = not FRACTIONS.isdisjoint(name.split('/')[:2])
-            if not (fraction and value == UNDEFINED_AP):
-                percentages[name] = round(100 * float(value), 4) if fraction else float(value)
+            is_fraction = not FRACTION_PREFIXES.isdisjoint(name.split('/')[:2])
+            if not (is_fraction and value == UNDEFINED_AP):
+                percentages[name] = round(100 * float(value), 4) if is_fraction else float(value)
     return percentages

@@ -1,4 +1,4 @@
-"""One training at a time in a work directory, which all ranks of a sharded model must share."""
+"""Guard the work directory: one training at a time, and all ranks of a sharded model see it."""
 
 import json
 import logging
@@ -19,8 +19,9 @@ from vit_plugin.errors import ConfigError
 
 from .distributed import from_rank_0
 
-LOCK, OWNER = '.lock', '.running.json'
-PATIENCE = 10.0  # seconds for the data workers of a killed run to end, since they share its lock
+LOCK, OWNER = '.lock', '.running.json'  # the locked file, and one that describes the owner
+# Seconds to wait for the lock: the data workers of a killed run share it until they have ended.
+PATIENCE = 10.0
 VISIBILITY_TIMEOUT = 10.0  # seconds until all machines see a file that one writes
 
 _held = set[str]()  # the folders that this process has locked
@@ -36,19 +37,19 @@ def lock_work_dir(work_dir: str | Path) -> Iterator[None]:
     Raises:
         ConfigError: in all processes, if another run trains there. The message names that run.
     """
-    folder, owner = os.path.realpath(work_dir), Path(work_dir, OWNER)
+    folder, owner_file = os.path.realpath(work_dir), Path(work_dir, OWNER)
     if folder in _held:
         yield
         return
     lock = FileLock(Path(work_dir, LOCK), timeout=PATIENCE)
 
-    def take() -> None:
+    def acquire() -> None:
         try:
             lock.acquire()
         except Timeout as error:
             raise ConfigError(
-                f'A run is already training in {str(work_dir)!r} ({_describe_owner(owner)}); wait '
-                'for its end, or give another --work-dir.'
+                f'A run is already training in {str(work_dir)!r} ({_describe_owner(owner_file)}); '
+                'wait for its end, or give another --work-dir.'
             ) from error
         except (OSError, NotImplementedError) as error:
             print_log(
@@ -57,26 +58,26 @@ def lock_work_dir(work_dir: str | Path) -> Iterator[None]:
                 logging.WARNING,
             )
         write_text(
-            owner,
+            owner_file,
             json.dumps(dict(host=socket.gethostname(), pid=os.getpid(), since=time.strftime('%c'))),
         )
 
     Path(work_dir).mkdir(parents=True, exist_ok=True)
-    from_rank_0(take)
+    from_rank_0(acquire)
     _held.add(folder)
     try:
         yield
     finally:
         _held.remove(folder)
         if is_main_process():
-            for path in (owner, Path(work_dir, LOCK)):
+            for path in (owner_file, Path(work_dir, LOCK)):
                 path.unlink(missing_ok=True)
             lock.release()
 
 
-def _describe_owner(owner: Path) -> str:
+def _describe_owner(owner_file: Path) -> str:
     try:
-        run = json.loads(owner.read_text())
+        run = json.loads(owner_file.read_text())
         return f'process {run["pid"]} on {run["host"]}, since {run["since"]}'
     except (OSError, ValueError, KeyError, TypeError):  # the run has just begun or ended
         return 'another process'
@@ -89,7 +90,7 @@ def describe_blind_rank(folder: str | Path) -> str | None:
     """
 
     def write() -> str:
-        # A new name each time, since some file systems cache missing files.
+        # A new name each time, since some file systems cache that a file is missing.
         token = f'.shared.{uuid4().hex[:8]}'
         write_text(Path(folder, token), token)
         return token

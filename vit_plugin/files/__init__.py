@@ -1,1 +1,5 @@
-"""Files that come with the package, paths in configs, resizing, and text from unknown sources."""
+"""Helpers that need neither torch nor a framework.
+
+They find the package's own files, move paths in configs, resize and tile images, set up the
+standard streams, and escape untrusted text.
+"""

@@ -1,4 +1,4 @@
-"""Relative paths in configs, which can be moved with the folder of their run."""
+"""Rewrite paths in configs, so that the folder of a run can be moved."""
 
 import os
 import re
@@ -9,16 +9,17 @@ HERE = '{{ fileDirname }}'  # MMEngine replaces it by the folder of the config f
 
 
 def make_paths_relative(text: str, old_folder: str, folder: str) -> str:
-    """Rewrite paths in a folder as relative to the folder of the config.
+    """Rewrite quoted paths below a folder as relative to the folder of the config.
 
-    Then they move with the config. If the folder's name has characters that a config quotes, they
-    become absolute paths instead.
+    Then they move with the config. If the new folder's name has characters that a config would
+    escape or quote, they become absolute paths instead.
 
     Args:
-        text: the config.
-        old_folder: the folder in its paths.
-        folder: the folder for which it is written.
+        text: the config, as Python text.
+        old_folder: the folder with which its paths begin.
+        folder: the folder that the config will be in.
     """
+    # `repr` escapes the same characters as the text of a config.
     old_path = repr(os.path.abspath(old_folder))[1:-1]
     new_path = repr(os.path.abspath(folder))[1:-1]
     is_plain = new_path == os.path.abspath(folder) and not re.search(r'[\'"]', new_path)
@@ -27,9 +28,9 @@ def make_paths_relative(text: str, old_folder: str, folder: str) -> str:
 
 
 def relocate_paths(value: Any, old_folder: str, folder: str) -> Any:
-    """Settings with paths in a run's former folder replaced by those in its present one.
+    """Replace paths in a run's former folder by those in its present one, in nested settings.
 
-    Paths that do not exist there are kept.
+    Paths that do not exist in the present folder are kept.
     """
     if isinstance(value, str):
         below = value.removeprefix(old_folder.rstrip(os.sep) + os.sep)

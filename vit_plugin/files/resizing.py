@@ -24,6 +24,14 @@ def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int
     """The size after one edge is resized to a length, as by MMPretrain's ``ResizeEdge``.
 
     torchvision's ``Resize`` of one number does the same.
+
+    Args:
+        width, height: the size before, in pixels.
+        edge: the edge that gets the length: ``'short'``, ``'long'``, ``'width'`` or ``'height'``.
+        length: its new length in pixels.
+
+    Returns:
+        The new width and height.
     """
     by_width = dict(short=width < height, long=width > height, width=True, height=False)[edge]
     if by_width:

@@ -1,4 +1,4 @@
-"""Paths of the recipes, tools and model index that come with the package."""
+"""Find the recipes (configs), tools and model index that come with the package."""
 
 from pathlib import Path
 

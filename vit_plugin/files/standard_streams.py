@@ -1,4 +1,7 @@
-"""Standard streams that take any text and outlast their readers, and the end after Ctrl-C."""
+"""Make standard output accept any text and survive a closed pipe, and end after Ctrl-C.
+
+Without this, ``vit-plugin train | head`` would end the training with a ``BrokenPipeError``.
+"""
 
 import errno
 import io
@@ -17,6 +20,9 @@ class TolerantOutput(io.FileIO):
     """A file descriptor for output that drops everything once its reader is gone.
 
     So a training survives the ``head`` or the terminal that shows it.
+
+    Attributes:
+        is_read: False once a write has failed because nobody reads the output.
     """
 
     is_read = True
@@ -33,7 +39,7 @@ class TolerantOutput(io.FileIO):
 
 
 def set_up_streams() -> None:
-    """Let standard output and error take any text, and outlast their readers.
+    """Let standard output and standard error take any text, and survive their readers.
 
     Characters that the encoding lacks, and the bytes of a file name that is not in UTF-8, are
     printed as escapes. An output that the caller has closed is opened to /dev/null: otherwise the
@@ -49,10 +55,11 @@ def set_up_streams() -> None:
             stream.reconfigure(errors='backslashreplace')
             if type(_raw(stream)) is io.FileIO and stream.fileno() == number:
                 stream.flush()
-                setattr(sys, name, _outlasting(stream))
+                setattr(sys, name, _tolerant_copy(stream))
 
 
 def _open_nowhere(number: int) -> None:
+    """Let a file descriptor write to the null device."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     if nowhere != number:  # they are equal if the descriptor was closed
         os.dup2(nowhere, number)
@@ -60,12 +67,16 @@ def _open_nowhere(number: int) -> None:
 
 
 def _raw(stream: Any) -> Any:
-    """The raw file below a stream, which has no buffer with ``PYTHONUNBUFFERED``."""
+    """The unbuffered file below a text stream.
+
+    With ``PYTHONUNBUFFERED`` the stream's ``buffer`` is already that file.
+    """
     buffer = getattr(stream, 'buffer', None)
     return getattr(buffer, 'raw', buffer)
 
 
-def _outlasting(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+def _tolerant_copy(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """A stream with the same settings on a :class:`TolerantOutput`."""
     raw: Any = TolerantOutput(stream.fileno(), 'wb', closefd=False)
     return io.TextIOWrapper(
         raw if stream.buffer is _raw(stream) else io.BufferedWriter(raw),
@@ -77,12 +88,12 @@ def _outlasting(stream: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 def is_read() -> bool:
-    """False once nobody reads the output."""
+    """False once a write to standard output has failed because nobody reads it."""
     return getattr(_raw(sys.stdout), 'is_read', True)
 
 
 def exit_interrupted(sentence: str = 'Interrupted.') -> SystemExit:
-    """The end of the program after Ctrl-C, with a sentence."""
+    """Print a sentence, and return the exception to raise after Ctrl-C."""
     if sentence:
         print(sentence, file=sys.stderr)
     return SystemExit(INTERRUPTED_STATUS)

@@ -1,4 +1,7 @@
-"""Overlapping squares of large images, and the objects in them. Without torch."""
+"""Cut large images into overlapping square tiles, and assign objects to the tiles.
+
+Detectors train and test on tiles if objects are too small in the whole image.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -20,11 +23,12 @@ class View(NamedTuple):
     """One input of the model: a tile of an image, or the whole image.
 
     Attributes:
-        image: the number of the image.
-        area: its position in the image.
-        objects: the numbers of the objects that are at least partly in it.
-        boxes: left, top, right and bottom (N, 4) of their visible parts, in pixels from its corner.
-        ignored: whether each is ignored, as neither object nor background (N,).
+        image: the index of the image.
+        area: the part of the image that the view shows.
+        objects: the indices of the image's N objects that are at least partly in the view.
+        boxes: left, top, right and bottom (N, 4) of their visible parts, in pixels from the view's
+            top left corner.
+        ignored: whether each object is ignored, as neither object nor background (N,).
     """
 
     image: int
@@ -35,7 +39,12 @@ class View(NamedTuple):
 
 
 def cut_tiles(width: int, height: int, side: int) -> list[Area]:
-    """The tiles of an image, row by row. The last tiles of rows and columns end at its border."""
+    """The tiles of an image, row by row. The last tiles of rows and columns end at its border.
+
+    Args:
+        width, height: the size of the image in pixels.
+        side: the side of a tile in pixels. Tiles of smaller images are as small as these.
+    """
 
     def starts(length: int) -> list[int]:
         last = max(length - side, 0)
@@ -51,15 +60,15 @@ def cut_tiles(width: int, height: int, side: int) -> list[Area]:
 def choose_views(
     images: Iterable[tuple[tuple[int, int], ArrayLike, Sequence[bool]]], side: int
 ) -> list[View]:
-    """Choose from the tiles of all images, and the complete images that have several tiles.
+    """Choose the views to train on: tiles, and whole images that have several tiles.
 
-    Every view with an object that is not ignored is chosen, and as many others, evenly spaced.
-    Objects with less than 70 % of their box in a tile are ignored there, as are objects below 8
-    pixels in a whole image that is reduced to the size of a tile.
+    Chosen is every view with an object that is not ignored, and at most the same number of other
+    views, evenly spaced. Objects with less than 70 % of their box in a tile are ignored there, as
+    are objects below 8 pixels in a whole image that is reduced to the size of a tile.
 
     Args:
         images: for each image its width and height, the left, top, right and bottom of its boxes,
-            and whether they are always ignored.
+            and for each box whether it is always ignored (COCO's ``iscrowd``).
         side: side of a tile, in pixels of the image.
     """
     views: list[View] = []
@@ -82,6 +91,7 @@ def choose_views(
             is_tiny = scale * np.sqrt(areas) < VISIBLE_PIXELS
             objects = np.arange(len(corners))
             views.append(View(number, (0, 0, width, height), objects, corners, ignored | is_tiny))
+    # Views without an object that counts: `all` of no objects is True.
     empty = [i for i, view in enumerate(views) if view.ignored.all()]
     count = min(len(empty), len(views) - len(empty))
     chosen = np.linspace(0, len(empty) - 1, count).round().astype(int)

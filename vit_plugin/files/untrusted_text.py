@@ -13,18 +13,23 @@ from typing import Any
 
 from anyfolder.terminal import printable, printable_lines
 
-FORMULA = ('=', '+', '-', '@')  # beginnings of a formula in Excel, LibreOffice and Google Sheets
+FORMULA_STARTS = (
+    '=',
+    '+',
+    '-',
+    '@',
+)  # beginnings of a formula in Excel, LibreOffice and Google Sheets
 # Special characters of Markdown, GitHub, the hub and Gradio; a backslash escapes each.
-SYNTAX = re.compile(r'([\\`*_\[\]<>#|~&$@]|:(?=//)|(?<=www)\.)', re.IGNORECASE)
+MARKDOWN_SYNTAX = re.compile(r'([\\`*_\[\]<>#|~&$@]|:(?=//)|(?<=www)\.)', re.IGNORECASE)
 
 
-def markdown(text: Any) -> str:
+def escape_markdown(text: Any) -> str:
     """Escape text for Markdown, so that it has no links, pictures, HTML, formulas or columns."""
-    return SYNTAX.sub(r'\\\1', printable(text))
+    return MARKDOWN_SYNTAX.sub(r'\\\1', printable(text))
 
 
 def markdown_code(text: Any) -> str:
-    """Text as code in Markdown."""
+    """Format text as inline code in Markdown, which it cannot end: backticks become ``'``."""
     return '`' + printable(text).replace('`', "'") + '`'
 
 
@@ -34,7 +39,12 @@ def as_html(text: Any) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]], numbers: int = 0) -> str:
-    """A Markdown table, titles first. The last ``numbers`` columns are right-aligned."""
+    """A Markdown table.
+
+    Args:
+        rows: the cells, already escaped. The first row has the titles.
+        numbers: how many of the last columns have numbers, and are right-aligned.
+    """
     rule = '|---' * (len(rows[0]) - numbers) + '|--:' * numbers
     titles, *lines = (f'| {" | ".join(row)} |' for row in rows)
     return '\n'.join([titles, f'{rule}|', *lines])
@@ -48,7 +58,7 @@ def csv_cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = printable(value)
-    return f"'{text}" if text.lstrip().startswith(FORMULA) and not _is_number(text) else text
+    return f"'{text}" if text.lstrip().startswith(FORMULA_STARTS) and not _is_number(text) else text
 
 
 def _is_number(text: str) -> bool:

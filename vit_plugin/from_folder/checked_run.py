@@ -1,4 +1,4 @@
-"""Check a run: start it like any other, and end it before its first step."""
+"""``vit-plugin train --check``: start a run like any other, and end it before its first step."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ class CheckHook(Hook):
 
 
 def _outcome(work_dir: str) -> str:
-    """The last line of a check, with the pictures of the data if there are any."""
+    """The last line that a check prints, with the pictures of the data if there are any."""
     pictures = [str(path) for name in DATA_PICTURES if (path := Path(work_dir, name)).is_file()]
     hint = f' Look at {" and ".join(pictures)}' if pictures else ''
     return f'The run was checked up to its first step, and nothing was trained.{hint}'

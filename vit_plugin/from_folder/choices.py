@@ -1,4 +1,9 @@
-"""The choices of command line flags, known before torch is imported."""
+"""The allowed values of command line flags, and which tasks take which flag.
+
+Nothing here imports torch, so that the command line rejects a wrong flag within a fraction of a
+second. The tasks come from :mod:`vit_plugin.task`; projects add models and methods by the tables
+``models`` and ``continuations`` of their declarations, see :mod:`vit_plugin.project`.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,23 +13,25 @@ from vit_plugin.project import declared_rows
 from vit_plugin.suggestions import alternatives, check_choice
 from vit_plugin.task import Option, tasks
 
-DIGITS = 'digits'  # a folder that is written if it does not exist
+DIGITS = 'digits'  # value of --data; this folder is written if it does not exist
 DEFAULT_TASK, PRETRAINING = 'classification', 'pretraining'
+# Methods of projects that continue the pre-training of a model.
 CONTINUATIONS = tuple(declared_rows('continuations'))
+# The keys of methods.METHODS.
 METHOD_NAMES = ('mocov3', 'dino', 'dinov2', 'mae', 'simmim', 'distill', *CONTINUATIONS)
-AUGMENTS = ('mosaic', 'dense-o2o')
+AUGMENTS = ('mosaic', 'dense-o2o')  # the keys of mixing.PHASES
 
 
 def models_of(task: str) -> Mapping[str, str]:
     """The models of a task: name -> where it is defined. The first is the default."""
     if task not in tasks():
         return {}
-    of_projects = {
+    project_models = {
         name: location
         for (model_task, name), location in declared_rows('models').items()
         if model_task == task
     }
-    return {**tasks()[task].models, **of_projects}
+    return {**tasks()[task].models, **project_models}
 
 
 # The tasks with labels. One that lost all its models with their projects is left out.
@@ -45,15 +52,16 @@ class TaskFlag(NamedTuple):
 
 
 def _task_flags() -> dict[str, TaskFlag]:
+    """The flags that not every task takes, by their names in a :class:`Request`."""
     takers: dict[str, list[str]] = {}
     for task in _LABELED_TASKS:
         for flag in (*tasks()[task].flags, *tasks()[task].options):
             takers.setdefault(flag, []).append(task)
-    rows = {flag: TaskFlag(tuple(names)) for flag, names in takers.items()}
-    if 'teacher' in rows:
+    flags = {flag: TaskFlag(tuple(names)) for flag, names in takers.items()}
+    if 'teacher' in flags:
         remedy = 'leave it out, or pre-train the backbone with it by vit-plugin pretrain'
-        rows['teacher'] = TaskFlag((*rows['teacher'].tasks, PRETRAINING), remedy)
-    return rows | {flag: TaskFlag(_LABELED_TASKS) for flag in ('patience', 'skip_invalid')}
+        flags['teacher'] = TaskFlag((*flags['teacher'].tasks, PRETRAINING), remedy)
+    return flags | {flag: TaskFlag(_LABELED_TASKS) for flag in ('patience', 'skip_invalid')}
 
 
 TASK_FLAGS = _task_flags()

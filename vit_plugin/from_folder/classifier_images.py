@@ -1,4 +1,4 @@
-"""Images for classifiers: folders of classes, and the image size."""
+"""What classification and pre-training share: schedules, image size and test transforms."""
 
 import math
 
@@ -16,9 +16,9 @@ from .task_recipe import Pipeline, typical_size
 # Bounds for training from scratch: the largest side in pixels, and the fewest patches along a side.
 MAX_SCRATCH_SIDE, MIN_SCRATCH_PATCHES = 224, 4
 MAX_SMALL_MODEL_SIDE = 128  # pixels
-# From scratch: arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small
-# data sets give fewer steps. The BatchNorm of the small hybrid needs a minimum of images in a
-# batch.
+# Training from scratch follows arXiv:2111.06377, Appendix A.2, and arXiv:2205.01580, with twice its
+# rate, since small data sets give fewer steps. The BatchNorm of the small hybrid needs a minimum of
+# images in a batch.
 SMALL_MODEL = Schedule(
     steps=1500,
     epochs=(10, 100),
@@ -28,6 +28,7 @@ SMALL_MODEL = Schedule(
     length=20,
     weight_decay=0.1,
 )
+# Schedules by the keys of StartingPoint.schedule_key.
 CLASSIFIER_SCHEDULES = dict(
     small=SMALL_MODEL,
     small_on_gpu=SMALL_MODEL._replace(steps=20_000, epochs=(50, 300)),
@@ -73,10 +74,11 @@ def read_classes(tree: Tree, request: Request) -> Listing:
 
 
 def image_size(start: StartingPoint, listing: Listing) -> int:
-    """The image size of the weights, or of the data for training from scratch.
+    """The side of the model's square input, in pixels.
 
-    That of the data is at least 4 x 4 patches, and at most 224 px, or 128 px for a small model. It
-    is not used if another library's config states the size.
+    With weights, it is the side they were trained at. The same holds for another library's
+    classifier, whose config states its size. Otherwise it is the shorter side of the data, rounded
+    up to whole patches, between 4 x 4 patches and 224 px, or 128 px for a small model.
     """
     if not start.from_scratch or (start.wrapped and start.pooled_output):
         return start.native_size()
@@ -89,20 +91,20 @@ def image_size(start: StartingPoint, listing: Listing) -> int:
 
 
 def resizing(start: StartingPoint) -> Section:
-    """Options of a resize step that resizes as timm and transformers do."""
+    """Options of a resize transform that resizes as timm and transformers do, with Pillow."""
     return dict(interpolation=start.pixels['interpolation'], backend='pillow')
 
 
 def evaluation_pipeline(start: StartingPoint, size: int) -> Pipeline:
     """The test transforms, with timm's ``crop_pct`` and ``crop_mode``."""
     pixels, resize = start.pixels, resizing(start)
-    larger = math.floor(size / pixels['crop_pct'])
+    resized_side = math.floor(size / pixels['crop_pct'])
     steps: Pipeline = [dict(type='LoadImageFromFile')]
     is_squashed = pixels['crop_mode'] == 'squash'
     if is_squashed:
-        steps.append(dict(type='Resize', scale=(larger, larger), **resize))
+        steps.append(dict(type='Resize', scale=(resized_side, resized_side), **resize))
     else:
-        steps.append(dict(type='ResizeEdge', scale=larger, edge='short', **resize))
-    if not is_squashed or larger != size:
+        steps.append(dict(type='ResizeEdge', scale=resized_side, edge='short', **resize))
+    if not is_squashed or resized_side != size:
         steps.append(dict(type='CenterCrop', crop_size=size))
     return [*steps, dict(type='PackInputs')]

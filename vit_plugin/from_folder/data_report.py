@@ -1,10 +1,13 @@
-"""Data report: files with the facts of a data set and all that was left out or repaired."""
+"""``data_report.md`` and ``.json``: what a data set has, and what was left out or repaired.
+
+The argument ``facts`` is the mapping that :func:`anyfolder.facts.facts_of` returns.
+"""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from vit_plugin.files.untrusted_text import markdown
+from vit_plugin.files.untrusted_text import escape_markdown
 from vit_plugin.report.data_table import data_table
 
 MAX_EXAMPLES = 200  # examples per kind of problem
@@ -13,7 +16,7 @@ MAX_EXAMPLES = 200  # examples per kind of problem
 def report_as_markdown(facts: Mapping[str, Any]) -> str:
     """The page ``data_report.md``: images and objects by class and split, omissions and repairs."""
     lines = [
-        f'# {markdown(facts["folder"])}',
+        f'# {escape_markdown(facts["folder"])}',
         '',
         f'{facts["form"]}, {len(facts["classes"])} classes.',
         '',
@@ -27,9 +30,9 @@ def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
     lines = []
     for problem in problems:
         lines += [
-            f'## {markdown(problem["what"])}: {problem["count"]}',
+            f'## {escape_markdown(problem["what"])}: {problem["count"]}',
             '',
-            *(f'- {markdown(example)}' for example in problem['examples'][:MAX_EXAMPLES]),
+            *(f'- {escape_markdown(example)}' for example in problem['examples'][:MAX_EXAMPLES]),
             '',
         ]
     return lines

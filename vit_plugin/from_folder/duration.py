@@ -1,4 +1,4 @@
-"""Duration and memory of a training on this machine, stated before its first step."""
+"""Estimate and log the duration and memory of a training on this machine, before its first step."""
 
 import copy
 import math
@@ -29,7 +29,7 @@ LONG_SECONDS = 2.0  # a first step that takes that long is not repeated
 # and at most MAX_TIMED_SECONDS.
 TIMED_SHARE, MAX_TIMED_SECONDS = 0.03, 5.0
 MAX_TRACED_PIXELS = 448**2  # pixels of an image; the memory of larger images is extrapolated
-SIZE_ARGUMENTS = {'scale', 'crop_size'}  # arguments of the steps that resize or cut images
+SIZE_ARGUMENTS = {'scale', 'crop_size'}  # arguments of transforms that resize or crop images
 # Seconds that a few batches do not show, measured on two cores. An epoch starts new data workers
 # and records metrics; the end of a run draws pictures and frees memory.
 EPOCH_SECONDS, END_SECONDS = 0.1, 12.0
@@ -71,12 +71,12 @@ def log_memory(runner: Runner) -> None:
 
 
 def log_duration(runner: Runner) -> None:
-    """Log how long a run takes."""
+    """Log how long a run is expected to take."""
     runner.logger.info(describe_duration(runner, forecast(runner)))
 
 
 def compute_gradients(runner: Runner, model: Any, batch: Any) -> None:
-    """Run a step up to the gradients."""
+    """The forward and backward pass of a training step, without the optimizer."""
     optim_wrapper: Any = runner.optim_wrapper
     with optim_wrapper.optim_context(model):
         losses = model._run_forward(model.data_preprocessor(batch, training=True), mode='loss')
@@ -84,7 +84,7 @@ def compute_gradients(runner: Runner, model: Any, batch: Any) -> None:
 
 
 def estimate_memory(runner: Runner) -> TrainingMemory:
-    """The memory of a run.
+    """Trace the memory of a run's training step.
 
     Images of more than :data:`MAX_TRACED_PIXELS` pixels would take minutes. Their memory is
     extrapolated linearly from two smaller sizes.
@@ -121,7 +121,7 @@ def pixels_per_image(runner: Runner, batch: Any) -> int:
 
 
 def first_scaled_batch(runner: Runner, loader: Any, images: int, factor: float) -> Any:
-    """The first batch, with images whose sides are scaled by this factor."""
+    """The first ``images`` images as a batch, loaded with their sides scaled by ``factor``."""
     steps = copy.deepcopy(runner.cfg.train_dataloader.dataset.pipeline)
     for step in steps:
         for key in SIZE_ARGUMENTS & step.keys():
@@ -162,20 +162,32 @@ def forecast(runner: Runner) -> float:
 
 
 def count_saves(runner: Runner) -> int:
-    """The number of checkpoints that the run still saves at its intervals."""
+    """The number of checkpoints that the run still saves: at its intervals, and at the end."""
     count = 0
     for hook in runner.hooks:
-        if isinstance(hook, CheckpointHook) and hook.interval > 0:  # -1: never
-            if hook.by_epoch:
-                remaining = runner.max_epochs - runner.epoch
-            else:
-                remaining = runner.max_iters - runner.iter
-            count += remaining // hook.interval
+        if not isinstance(hook, CheckpointHook):
+            continue
+        if hook.by_epoch:
+            done, last = runner.epoch, runner.max_epochs
+        else:
+            done, last = runner.iter, runner.max_iters
+        saved = range(0)
+        if hook.interval > 0:  # -1: only the last
+            passed = max(0, math.ceil((done + 1 - hook.save_begin) / hook.interval))
+            saved = range(hook.save_begin + passed * hook.interval, last + 1, hook.interval)
+        count += len(saved) + (hook.save_last and done < last and last not in saved)
     return count
 
 
 def time_batches(batches: int, loader: Any, use: Callable[[Any], Any], model: nn.Module) -> float:
-    """Seconds for a number of batches: to read them, and for their ``use`` by the model."""
+    """Estimate the seconds for a number of batches.
+
+    Args:
+        batches: their number.
+        loader: the data loader; its data set is read in this process.
+        use: runs the model on a batch.
+        model: the model, whose gradients are reset.
+    """
     batch_size = min(loader.batch_size or 1, len(loader.dataset))
     images, use_seconds = 1, 0.0
     while not use_seconds or (images < batch_size and use_seconds < ENOUGH_SECONDS):
@@ -198,7 +210,7 @@ def time_batches(batches: int, loader: Any, use: Callable[[Any], Any], model: nn
 
 
 def time_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> float:
-    """Seconds per batch in the model."""
+    """The seconds that the model takes for a batch."""
     model.zero_grad()
     # A copy, since the preprocessors of the frameworks change the samples.
     _, seconds = time_call(use, copy.deepcopy(batch))

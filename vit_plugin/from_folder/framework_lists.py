@@ -1,4 +1,4 @@
-"""A listing as the text of annotation files of MMPretrain, MMSegmentation and MMEngine."""
+"""Write a listing as the annotation files that MMPretrain, MMSegmentation and MMEngine read."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ def as_lines(listing: Listing, records: Records, with_labels: bool) -> str:
 def as_data_list(listing: Listing, records: Records) -> str:
     """Images as MMEngine's JSON: for images with several classes, or paths that are not UTF-8.
 
-    Such paths have surrogates, which JSON escapes.
+    Python reads such paths with lone surrogates, which JSON escapes.
     """
     rows: list[dict[str, Any]] = []
     for record in records:

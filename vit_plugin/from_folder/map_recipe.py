@@ -1,4 +1,4 @@
-"""The base of the recipes for dense prediction with MMSegmentation."""
+"""What the recipes for dense prediction with MMSegmentation share (segmentation, depth)."""
 
 from typing import ClassVar
 
@@ -30,7 +30,7 @@ class MapRecipe(ModelRecipe):
 
         Args:
             type_name: the class of the segmentor.
-            facts: what the model's row needs to know.
+            facts: the facts of the data and backbone that the model is built from.
         """
         preprocessor = dict(
             type='SegDataPreProcessor',

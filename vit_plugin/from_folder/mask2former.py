@@ -8,7 +8,7 @@ from vit_plugin.config import framework_model
 from vit_plugin.config.task_model import ONE_RATE, ModelFacts, TaskModel
 
 MMDET_MASK2FORMER = 'mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py'
-# Schedules for models with queries, not tuned.
+# Changed fields of the schedules for models with queries, by StartingPoint.schedule_key; not tuned.
 QUERY_SCHEDULES: Section = dict(
     small=dict(clip=0.1),
     scratch=dict(rate=2e-4, clip=0.1),
@@ -17,9 +17,9 @@ QUERY_SCHEDULES: Section = dict(
 
 
 def resize_decoder(section: Any, width: int) -> Any:
-    """The section of a query decoder with all its sizes for this width.
+    """The config of a query decoder, with each nested width set to ``width``.
 
-    Unless the width is 256, it also has fewer layers.
+    The published configs are of width 256. A narrower decoder also has fewer layers.
     """
     sizes = dict(
         embed_dims=width,
@@ -36,7 +36,7 @@ def resize_decoder(section: Any, width: int) -> Any:
 
 
 def mask2former_head(head: Section, width: int, strides: Sequence[int]) -> Section:
-    """Mask2Former's head for four maps of this width."""
+    """Mask2Former's head for four feature maps with ``width`` channels."""
     return resize_decoder(head, width) | dict(in_channels=[width] * 4, strides=list(strides))
 
 

@@ -1,4 +1,4 @@
-"""Memory of a training on this machine, by the same trackers as ``vit-plugin plan``."""
+"""Estimate a training's memory on this machine, by the same trackers as ``vit-plugin plan``."""
 
 import copy
 import logging
@@ -13,35 +13,40 @@ from vit_plugin.measure.planning.cost import GIB
 from vit_plugin.measure.planning.tracing import memory_tracker
 
 TRACED_IMAGES = 2  # images in the traced step; BatchNorm on small maps rejects a single one
-# Memory beyond the traced tensors: buffers of libraries, and fragmentation. Measured on a CPU
-# (docs/benchmarks.md); on a GPU as in a plan.
-OVERHEAD = dict(cpu=1.5, cuda=1.1)
+# Process memory per byte of traced activations: buffers of libraries and fragmentation come on top.
+# Measured on a CPU (docs/benchmarks.md); on a GPU as in a plan.
+OVERHEAD_FACTORS = dict(cpu=1.5, cuda=1.1)
 ADAMW_STATES = 2  # AdamW's values per parameter; Muon keeps fewer
 
 
 class TrainingMemory:
-    """The memory of a training, in bytes.
+    """The memory of a training with AdamW, in bytes, traced on one training step.
 
     Args:
-        model: the model.
-        learn: runs a step of a model with a batch, up to the gradients.
-        batch: some images.
-        images: their number.
+        model: the model; the step runs on a copy.
+        compute_gradients: runs the forward and backward pass of a model with a batch.
+        batch: a batch, as ``compute_gradients`` takes it.
+        images: the number of images in the batch.
 
     Attributes:
         held_bytes: memory of the process before the first step.
         gradient_and_state_bytes: memory of gradients and optimizer state.
-        per_image: memory that each image of a step adds.
+        per_image: bytes of activations that each image of a step adds.
     """
 
     def __init__(
-        self, model: Any, learn: Callable[[Any, Any], None], batch: Any, images: int
+        self,
+        model: Any,
+        compute_gradients: Callable[[Any, Any], None],
+        batch: Any,
+        images: int,
     ) -> None:
         self.device = next(model.parameters()).device
-        self.held_bytes, traced = memory_in_use(self.device), copy.deepcopy(model).train()
+        self.held_bytes = memory_in_use(self.device)
+        traced = copy.deepcopy(model).train()
         tracker = memory_tracker(traced)
         with tracker:
-            learn(traced, batch)
+            compute_gradients(traced, batch)
         activations = max(peak['activations'] for peak in tracker.peaks.values())
         self.per_image = activations / images
         trained = sum(param.nbytes for param in model.parameters() if param.requires_grad)
@@ -55,9 +60,9 @@ class TrainingMemory:
         Raises:
             ConfigError: if the tensors alone exceed the memory of the machine or the GPU.
         """
-        if not self.held_bytes or self.device.type not in OVERHEAD:
+        if not self.held_bytes or self.device.type not in OVERHEAD_FACTORS:
             return
-        tensors, overhead = batch_size * self.per_image, OVERHEAD[self.device.type]
+        tensors, overhead = batch_size * self.per_image, OVERHEAD_FACTORS[self.device.type]
         peak = self.held_bytes + self.gradient_and_state_bytes + overhead * tensors
         free = free_memory(self.device)
         message = f'The training takes about {peak / GIB:.1f} GiB of memory'
@@ -79,7 +84,7 @@ class TrainingMemory:
 
 
 def memory_in_use(device: torch.device) -> int:
-    """The bytes that this process holds on a GPU, or on the machine if that is known."""
+    """The bytes that this process holds on a GPU or on the machine; 0 if unknown."""
     if device.type == 'cuda':
         return torch.cuda.memory_allocated(device)
     return _read_sizes('/proc/self/status').get('VmRSS', 0)

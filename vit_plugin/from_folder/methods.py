@@ -1,4 +1,4 @@
-"""Self-supervised methods, as sections of a config."""
+"""The self-supervised methods of ``vit-plugin pretrain``, as sections of a config."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,18 +17,18 @@ COLOR_AUGMENTATIONS: list[Section] = [  # color augmentation of MoCo v3 and DINO
     ),
     dict(type='Solarize', thr=128, prob=0.1),
 ]
-FEATURE_LOSSES: list[Section] = [  # losses for a teacher with other classes or without classes
+FEATURE_LOSSES: list[Section] = [  # for a teacher with other classes or without a classifier
     dict(type='vit_plugin.VectorDistillation', distance='cosine'),
     dict(type='vit_plugin.MapDistillation', distance='cosine'),
 ]
 SIMILARITY_LOSS = dict(type='vit_plugin.SimilarityDistillation')
 
 
-class Student(NamedTuple):
-    """A backbone to pre-train.
+class BackboneSpec(NamedTuple):
+    """The backbone to pre-train and its images. DINO and distillation call it the student.
 
     Attributes:
-        backbone: its arguments, with the image size.
+        backbone: its section of the config, with the image size.
         width: channels of its tokens.
         size, stride: side of an image and of a patch in pixels.
         is_hybrid: whether a CNN precedes the blocks.
@@ -60,71 +60,75 @@ class Method(NamedTuple):
     """A self-supervised method.
 
     Attributes:
-        base: the file of ``_base_/selfsup`` with its necks and heads, or ''.
-        model: (student) -> what it adds to the base.
-        steps: (student) -> the transforms after loading.
-        preprocessor: the class of the preprocessor.
-        continues: whether it continues a model, at its native size and by LoRA.
+        base: name of the file in ``_base_/selfsup`` with the method's model, neck and head, or ''.
+        model: (spec) -> the overrides of ``model`` in the base config.
+        transforms: (spec) -> the transforms after an image is loaded.
+        preprocessor: the class of the ``data_preprocessor``.
+        continues: whether it continues the pre-training of a model, at its native size and by LoRA.
     """
 
     base: str
-    model: Callable[[Student], Section]
-    steps: Callable[[Student], list[Section]]
+    model: Callable[[BackboneSpec], Section]
+    transforms: Callable[[BackboneSpec], list[Section]]
     preprocessor: str = 'SelfSupDataPreprocessor'
     continues: bool = False
 
 
-def _mocov3(student: Student) -> Section:
+def _mocov3(spec: BackboneSpec) -> Section:
     # Training is unstable unless the patch projection is frozen (arXiv:2104.02057, Section 4).
-    frozen = {} if student.is_hybrid else dict(patch_embed=dict(frozen=True))
-    return dict(backbone={**student.backbone, **frozen}, neck=dict(in_channels=student.width))
+    frozen = {} if spec.is_hybrid else dict(patch_embed=dict(frozen=True))
+    return dict(backbone={**spec.backbone, **frozen}, neck=dict(in_channels=spec.width))
 
 
-def _with_neck_channels(student: Student) -> Section:
-    return dict(backbone=student.backbone, neck=dict(in_channels=student.width))
+def _with_neck_channels(spec: BackboneSpec) -> Section:
+    return dict(backbone=spec.backbone, neck=dict(in_channels=spec.width))
 
 
-def _masked_dino(student: Student) -> Section:
+def _dino_with_masks(spec: BackboneSpec) -> Section:
     return _with_neck_channels(
-        student._replace(backbone={**student.backbone, 'type': 'vit_plugin.IBOTViT'})
+        spec._replace(backbone={**spec.backbone, 'type': 'vit_plugin.IBOTViT'})
     )
 
 
-def _mae(student: Student) -> Section:
-    patches = (student.size // student.stride) ** 2
+def _mae(spec: BackboneSpec) -> Section:
+    patches = (spec.size // spec.stride) ** 2
     return dict(
-        backbone={**student.backbone, 'type': 'vit_plugin.MAEViT', 'with_cls_token': True},
-        neck=dict(num_patches=patches, patch_size=student.stride, embed_dim=student.width),
-        head=dict(patch_size=student.stride),
+        backbone={**spec.backbone, 'type': 'vit_plugin.MAEViT', 'with_cls_token': True},
+        neck=dict(num_patches=patches, patch_size=spec.stride, embed_dim=spec.width),
+        head=dict(patch_size=spec.stride),
     )
 
 
-def _simmim(student: Student) -> Section:
+def _simmim(spec: BackboneSpec) -> Section:
     return dict(
-        backbone={**student.backbone, 'type': 'vit_plugin.SimMIMViT', 'out_type': 'featmap'},
-        neck=dict(in_channels=student.width, encoder_stride=student.stride),
-        head=dict(patch_size=student.stride),
+        backbone={**spec.backbone, 'type': 'vit_plugin.SimMIMViT', 'out_type': 'featmap'},
+        neck=dict(in_channels=spec.width, encoder_stride=spec.stride),
+        head=dict(patch_size=spec.stride),
     )
 
 
-def _mask_squares(student: Student) -> list[Section]:
-    """A crop with a mask whose squares are two patches wide if these fit, at most 32 pixels."""
-    square = 2 * student.stride
-    fits = student.size % square == 0 and square <= 32
+def _masked_crop(spec: BackboneSpec) -> list[Section]:
+    """SimMIM's crop and mask.
+
+    The mask consists of squares two patches wide, or one if two are wider than 32 pixels, SimMIM's
+    own size, or do not divide the image.
+    """
+    square = 2 * spec.stride
+    fits = spec.size % square == 0 and square <= 32
     mask = dict(
         type='SimMIMMaskGenerator',
-        input_size=student.size,
-        mask_patch_size=square if fits else student.stride,
-        model_patch_size=student.stride,
+        input_size=spec.size,
+        mask_patch_size=square if fits else spec.stride,
+        model_patch_size=spec.stride,
         mask_ratio=0.6,
     )
-    return [*student.crop(0.67), mask]
+    return [*spec.crop(0.67), mask]
 
 
-def _multi_crop(student: Student) -> list[Section]:
+def _multi_crop(spec: BackboneSpec) -> list[Section]:
     """Two large and four small crops, as views of one image."""
-    small = rounded_up(student.size // 2, student.stride)
-    views = [student.crop(0.4), student.crop(0.1, 0.4, size=small)]
+    small = rounded_up(spec.size // 2, spec.stride)
+    views = [spec.crop(0.4), spec.crop(0.1, 0.4, size=small)]
     transforms = [[*view, *COLOR_AUGMENTATIONS] for view in views]
     return [dict(type='MultiView', num_views=[2, 4], transforms=transforms)]
 
@@ -133,28 +137,29 @@ METHODS = {
     'mocov3': Method(
         base='mocov3',
         model=_mocov3,
-        steps=lambda student: [
+        transforms=lambda spec: [
             dict(
                 type='MultiView',
                 num_views=[2],
-                transforms=[[*student.crop(0.2), *COLOR_AUGMENTATIONS]],
+                transforms=[[*spec.crop(0.2), *COLOR_AUGMENTATIONS]],
             )
         ],
     ),
     'dino': Method('dino', _with_neck_channels, _multi_crop),
-    'dinov2': Method('dinov2', _masked_dino, _multi_crop),
-    'mae': Method('mae', _mae, lambda student: student.crop(0.2)),
-    'simmim': Method('simmim', _simmim, _mask_squares),
+    'dinov2': Method('dinov2', _dino_with_masks, _multi_crop),
+    'mae': Method('mae', _mae, lambda spec: spec.crop(0.2)),
+    'simmim': Method('simmim', _simmim, _masked_crop),
     'distill': Method(
         base='',
-        model=lambda student: dict(
+        model=lambda spec: dict(
             type='vit_plugin.Distiller',
-            backbone=student.backbone,
+            backbone=spec.backbone,
             losses=[*FEATURE_LOSSES, SIMILARITY_LOSS],
         ),
-        steps=lambda student: student.crop(0.2),
+        transforms=lambda spec: spec.crop(0.2),
         preprocessor='ClsDataPreprocessor',
     ),
+    # Methods that projects declare: name -> file in _base_/selfsup.
     **{
         name: Method(base, _with_neck_channels, _multi_crop, continues=True)
         for name, base in declared_rows('continuations').items()

@@ -1,4 +1,4 @@
-"""Mixed images in training: the steps of ``train --data --augment NAME``, and when they end."""
+"""``train --augment NAME``: transforms that mix several training images, and when each ends."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from vit_plugin.arguments.fields import Section
 
 Pipeline = list[Section]
 Scale = tuple[int, int]  # the width and height that images are resized to
-RATIOS = (0.8, 1.25)  # range of the scale of an image that is mixed into another
+MIX_UP_SCALES = (0.8, 1.25)  # range of the scale of an image that is mixed into another
 
 
 class Phase(NamedTuple):
@@ -24,6 +24,7 @@ class Phase(NamedTuple):
 
 
 def _mix(*transforms: Section) -> Section:
+    """Apply all these transforms to half of the samples."""
     return dict(type='vit_plugin.RandomMix', transforms=[*transforms], prob=0.5)
 
 
@@ -44,9 +45,11 @@ def _quarters(scale: Scale) -> Section:
 
 
 def _mix_up(scale: Scale) -> Section:
-    # Without flips: the flip step after it flips, unless left and right matter. MixUp flips if a
-    # random number is above flip_ratio.
-    return _mix(dict(type='mmdet.MixUp', img_scale=scale, ratio_range=RATIOS, flip_ratio=1.0))
+    # MixUp flips if a random number is above flip_ratio, so that 1.0 disables it. A later transform
+    # flips, unless left and right matter.
+    return _mix(
+        dict(type='mmdet.MixUp', img_scale=scale, ratio_range=MIX_UP_SCALES, flip_ratio=1.0)
+    )
 
 
 def _copy_blend(scale: Scale) -> Section:

@@ -1,4 +1,8 @@
-"""Recipe of a task with a choice of models, each a row of a table."""
+"""Recipe of a task with a choice of models (``--model``).
+
+A model is a ``TaskModel``, found by its name in the ``models`` of a task or project, see
+:func:`~.choices.models_of`.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,6 +22,7 @@ from .task_recipe import TaskRecipe
 
 # Tasks whose complete models can be trained further.
 CONTINUED_TASKS: tuple[str, ...] = ('detection', 'instance', 'segmentation')
+# Schedules of detection and dense prediction, by StartingPoint.schedule_key.
 DENSE_SCHEDULES = dict(
     small=Schedule(steps=1000, epochs=(12, 72), batch=(4, 4), rate=5e-4, rate_batch=4, length=12),
     scratch=Schedule(steps=2000, epochs=(12, 72), batch=(4, 4), rate=5e-4, rate_batch=4, length=12),
@@ -68,18 +73,19 @@ class ModelRecipe(TaskRecipe):
     task_sections: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
-        rows = models_of(request.task)  # name -> its row, as 'module:NAME'
-        self.name = request.model or next(iter(rows))
-        if self.name in rows:  # `super` rejects an unknown name
-            self.row: TaskModel = resolve_name(rows[self.name])
-            self.packages = (*self.row.imports, *self.packages)  # imports our ops before mmdet
-            self.named_arch = self.row.arch
+        models = models_of(request.task)  # name -> its TaskModel, as 'module:NAME'
+        self.name = request.model or next(iter(models))
+        if self.name in models:  # `super` rejects an unknown name
+            self.task_model: TaskModel = resolve_name(models[self.name])
+            # Before mmdet, since vit_plugin.detection among them replaces ops that mmdet imports.
+            self.packages = (*self.task_model.imports, *self.packages)
+            self.named_arch = self.task_model.arch
         super().__init__(request, decode_all)
-        if self.start.wrapped and not self.row.allows_wrapped:
-            raise self.start.not_wrapped(f'--model {self.name}')
+        if self.start.wrapped and not self.task_model.allows_wrapped:
+            raise self.start.wrapped_error(f'--model {self.name}')
         saved = self.start.continued_cfg
-        # Entries of a complete model of this row. type=None matches no model.
-        entries = self.row.saved_entries or dict(type=None)
+        # Entries that identify a complete model of this kind. type=None matches no model.
+        entries = self.task_model.saved_entries or dict(type=None)
         if saved and request.model and not has_entries(saved.model.to_dict(), entries):
             raise ConfigError(
                 f'--model {request.model}: --weights {request.weights!r} are of another complete '
@@ -97,28 +103,30 @@ class ModelRecipe(TaskRecipe):
         if self.start.continued_cfg:
             return dict(fine_tuned=CONTINUED_DETECTOR)
         return {
-            kind: schedule._replace(
-                **{**self.schedule_overrides.get(kind, {}), **self.row.schedules.get(kind, {})}
+            key: schedule._replace(
+                **{**self.schedule_overrides.get(key, {}), **self.task_model.schedules.get(key, {})}
             )
-            for kind, schedule in DENSE_SCHEDULES.items()
+            for key, schedule in DENSE_SCHEDULES.items()
         }
 
     @property
     def bases(self) -> Sequence[str]:  # type: ignore[override]
         """The model's config in its framework, and the runtime."""
-        if self.row.base and not self.start.continued_cfg:
-            return [f'mmdet::_base_/models/{self.row.base}', self.runtime]
+        if self.task_model.base and not self.start.continued_cfg:
+            return [f'mmdet::_base_/models/{self.task_model.base}', self.runtime]
         return [self.runtime]
 
     @property
     def additional_sections(self) -> Mapping[str, Any]:  # type: ignore[override]
         """Sections, imports and hooks that the task, the model and mixed images add."""
         sections: Section = {**self.task_sections}
-        hooks = [] if self.start.continued_cfg else [*self.row.hooks]
+        hooks = [] if self.start.continued_cfg else [*self.task_model.hooks]
         if self.mixing:
             hooks += self.mixing.hooks
-        # MMDetection has the losses of query-based models.
-        imports = ['vit_plugin.detection'] if self.start.continued_cfg else [*self.row.imports]
+        # A continued model with queries has losses of MMDetection, also in other frameworks.
+        imports = (
+            ['vit_plugin.detection'] if self.start.continued_cfg else [*self.task_model.imports]
+        )
         if imports:
             sections['custom_imports'] = dict(imports=imports)
         if hooks:
@@ -127,18 +135,18 @@ class ModelRecipe(TaskRecipe):
 
     def summary(self) -> str:
         """The images, the length of the training and the model."""
-        model = f'The model is {self.row.title}.'
+        model = f'The model is {self.task_model.title}.'
         if saved := self.start.continued_cfg:
             model = describe_weights(saved, self.listing.classes, str(self.request.weights))
         return f'{super().summary()} {model}'
 
     @property
     def padding(self) -> Section:
-        """The arguments of the preprocessor that pad images, also of a complete model's."""
+        """The padding arguments of the ``data_preprocessor``, for new and for continued models."""
         raise NotImplementedError
 
     def new_model(self) -> Section:
-        """The row's model for these images."""
+        """The section ``model`` of a new model for these images."""
         raise NotImplementedError
 
     def model(self) -> Section:
@@ -149,11 +157,12 @@ class ModelRecipe(TaskRecipe):
         model['data_preprocessor'] |= self.padding
         return model
 
-    def arguments(self, without_token: bool = True, **more: Any) -> Section:
+    def backbone_arguments(self, without_token: bool = True, **more: Any) -> Section:
         """Arguments of the backbone of a new model.
 
         Args:
-            without_token: whether to leave out the class token, unless a timm name decides that.
+            without_token: whether to leave out the class token. An arch ``timm://NAME`` decides
+                that itself.
             **more: further arguments.
         """
         start = self.start
@@ -166,26 +175,26 @@ class ModelRecipe(TaskRecipe):
         return arguments
 
     def facts(self, size: tuple[int, int], without_token: bool = True, **more: Any) -> ModelFacts:
-        """The facts for a new model.
+        """The facts that a new model is built from, see :class:`TaskModel`.
 
         Args:
             size: height and width of the images.
-            without_token: see :meth:`arguments`.
+            without_token: see :meth:`backbone_arguments`.
             **more: further fields of the facts.
         """
-        arguments = self.arguments(without_token)
+        arguments = self.backbone_arguments(without_token)
         arguments.pop('out_type', None)
         arguments = self.start.for_size(arguments, size, sizes_vary=True)
-        build = partial(self.start.meta_backbone, min(self.size), **arguments)
+        build = partial(self.start.build_meta_backbone, min(self.size), **arguments)
         return ModelFacts(len(self.listing.classes), size, arguments, build, **more)
 
     def complete_model(self, facts: ModelFacts, preprocessor: Mapping[str, Any]) -> Section:
-        """The section ``model`` that the row builds, with its weights and this preprocessor."""
-        model = self.row.build(facts)
+        """The section ``model`` built from these facts, with its weights and this preprocessor."""
+        model = self.task_model.build(facts)
         if not self.start.from_scratch:
             weights = dict(type='Pretrained', checkpoint=self.start.weights)
             model['backbone']['init_cfg'] = weights
-        if self.row.base:
+        if self.task_model.base:
             # These sections replace those of the base; all others are merged into them. The neck of
             # the base is an FPN.
             replaced = ('backbone',) if model['neck']['type'] == 'FPN' else ('backbone', 'neck')

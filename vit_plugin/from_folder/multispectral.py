@@ -1,6 +1,7 @@
 """Multispectral images in a recipe: their reader, statistics and stem.
 
-Everything that bands change in a config is here.
+A multispectral image has any number of bands instead of three colors. Everything that bands change
+in a config is here. ``bands`` is 0 for photographs.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from vit_plugin.config import data_workers
 
 from .starting_point import StartingPoint
 
-STATISTICS_IMAGES = 500  # images for the statistics
+STATISTICS_IMAGES = 500  # largest number of images that mean and deviation are computed from
 COLOR_TRANSFORMS = ('PhotoMetricDistortion', 'RandAugment')  # transforms that need three channels
 
 
@@ -48,7 +49,7 @@ def multispectral_backbone(start: StartingPoint, size: int, bands: int) -> Secti
     if not bands:
         return backbone
     if start.wrapped:
-        raise start.not_wrapped(f'--data: a training on images of {bands} bands')
+        raise start.wrapped_error(f'--data: a training on images of {bands} bands')
     stem = dict(backbone.get('patch_embed', {}), in_channels=bands)
     if stem.get('whitened'):  # principal components of 2 x 2 pixels, with both signs
         stem['channels'] = (8 * bands, *stem['channels'][1:])

@@ -1,4 +1,4 @@
-"""Pre-train on any tree of images, without labels."""
+"""``vit-plugin pretrain``: its recipe, and the comparison of features before and after it."""
 
 import math
 import shutil
@@ -30,7 +30,7 @@ from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.source_layout import export_to_source_layout, is_hub_folder
 
 from .classifier_images import CLASSIFIER_SCHEDULES, evaluation_pipeline, image_size, read_classes
-from .methods import METHODS, Student
+from .methods import METHODS, BackboneSpec
 from .model_recipe import CONTINUED_TASKS
 from .request import Request
 from .task_recipe import Pipeline, TaskRecipe
@@ -40,12 +40,13 @@ FEATURE_IMAGES = 4  # images in the picture of features
 LARGE_VIEW_SIDE = 224  # pixels; side of a large view when a model is continued
 BACKBONE = 'backbone.'  # prefix of the backbone in the weights of a whole model
 CONTINUED_FOLDER = 'continued'  # folder for the result in the format of the original weights
-# Prefixes of names in a checkpoint outside the backbone.
+# Names in a checkpoint that are not of the backbone, as patterns of load_weights; `{rest}` matches
+# the rest of a name.
 NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'bbox_head.{rest}', 'backbone.mask_token')
 
 
 class Pretraining(TaskRecipe):
-    """Training on all images of a folder except its validation and test splits.
+    """Recipe of a pre-training on all images of a folder except its validation and test splits.
 
     Raises:
         ConfigError: if the method is unknown, or does not fit the teacher.
@@ -85,7 +86,7 @@ class Pretraining(TaskRecipe):
                 '--teacher with --method distill, or neither.'
             )
         if self.start.wrapped:
-            raise self.start.not_wrapped('vit-plugin pretrain')
+            raise self.start.wrapped_error('vit-plugin pretrain')
         # Weights of a run with the same method include neck and head; other weights do not.
         self.loads_model = is_mmengine_training(request.weights) and not self.method.continues
 
@@ -138,11 +139,11 @@ class Pretraining(TaskRecipe):
         )
 
     @cached_property
-    def student(self) -> Student:
+    def spec(self) -> BackboneSpec:
         """The backbone for images of this size."""
         side = self.size[0]
         stem, backbone = self.stem(side), self.backbone(side)
-        return Student(
+        return BackboneSpec(
             backbone=backbone,
             width=parse_arch(backbone['arch']).embed_dims,
             size=side,
@@ -152,9 +153,9 @@ class Pretraining(TaskRecipe):
         )
 
     def model(self) -> Section:
-        """The student with the necks and heads of the method."""
+        """The backbone, and overrides of the method's neck and head."""
         teacher = dict(teacher=self.request.teacher) if self.request.teacher else {}
-        model = {**self.method.model(self.student), **teacher}
+        model = {**self.method.model(self.spec), **teacher}
         if self.start.weights and not self.loads_model:
             weights = dict(type='Pretrained', checkpoint=self.start.weights)
             opened = self.start.opened
@@ -170,9 +171,9 @@ class Pretraining(TaskRecipe):
         return dict(type=self.method.preprocessor, **self.start.normalization, to_rgb=True)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
-        """The steps for an image in training; there is no test."""
-        steps = self.method.steps(self.student)
-        return [dict(type='vit_plugin.LoadImage'), *steps, dict(type='PackInputs')], []
+        """The transforms of an image in training; there is no test."""
+        transforms = self.method.transforms(self.spec)
+        return [dict(type='vit_plugin.LoadImage'), *transforms, dict(type='PackInputs')], []
 
     def dataset(self, split: Split) -> Section:
         """MMPretrain's data set without labels."""
@@ -236,12 +237,12 @@ class FeatureComparison:
 
     def __init__(self, request: Request, checkpoint: str) -> None:
         self.recipe, self.checkpoint = Pretraining(request), checkpoint
-        start, student = self.recipe.start, self.recipe.student
+        start, spec = self.recipe.start, self.recipe.spec
         with DefaultScope.overwrite_default_scope('mmpretrain'):
-            self.prepare = Compose(evaluation_pipeline(start, student.size))
+            self.prepare = Compose(evaluation_pipeline(start, spec.size))
             pixels = dict(start.normalization, to_rgb=True)
             self.cfg = dict(
-                type='ImageClassifier', backbone=student.backbone, data_preprocessor=pixels
+                type='ImageClassifier', backbone=spec.backbone, data_preprocessor=pixels
             )
 
     def models(self) -> Iterator[nn.Module]:
@@ -252,7 +253,7 @@ class FeatureComparison:
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             model = MODELS.build(self.cfg)
         for source in (self.recipe.start.opened, self.checkpoint):
-            if source:  # a training from scratch has none before it
+            if source:  # None: the pre-training began from scratch
                 load_weights(model, source, skip=NOT_OF_BACKBONE)
             yield model
 

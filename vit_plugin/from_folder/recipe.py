@@ -1,4 +1,4 @@
-"""The text of a config that people can read and edit."""
+"""Turn a task's recipe into the text of a config that people can read and edit."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -46,8 +46,8 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """A config to be written."""
+class PlannedConfig:
+    """A config to be written, and the files that belong to it."""
 
     title: str  # the model and the data
     text: str  # a description in sentences
@@ -56,8 +56,8 @@ class Recipe:
     files: Mapping[str, str]  # the lists of images, for the work directory: name -> content
 
 
-def recipe_of(task_recipe: TaskRecipe) -> Recipe:
-    """The config that a task's recipe plans."""
+def plan_config(task_recipe: TaskRecipe) -> PlannedConfig:
+    """Assemble the sections that a task's recipe provides."""
     request, start, listing = task_recipe.request, task_recipe.start, task_recipe.listing
     sections: Section = {}
     if task_recipe.loads_model and not start.from_scratch:
@@ -91,7 +91,7 @@ def recipe_of(task_recipe: TaskRecipe) -> Recipe:
         request.task == DEFAULT_TASK and request.img_size is None
     )
     validations = math.ceil(task_recipe.epochs / validation_interval(task_recipe.epochs, share))
-    return Recipe(
+    return PlannedConfig(
         title=f'{start.title} on {request.data}, {describe_contents(listing)}.',
         text=' '.join(
             filter(
@@ -143,7 +143,7 @@ def data_sections(task_recipe: TaskRecipe) -> Section:
             pipeline[0] = dict(type='vit_plugin.LoadImage', window=window)
     sections: Section = {}
     if task_recipe.mixing:
-        # The pipeline without mixing ends like the train_pipeline of the task; what precedes loads.
+        # The task's train_pipeline ends with the unmixed pipeline; the transforms before it load.
         unmixed = task_recipe.mixing.pipelines[-1]
         sections['load_pipeline'] = train_pipeline[: -len(unmixed)]
         train_pipeline = task_recipe.mixing.pipelines[0]
@@ -169,6 +169,7 @@ def data_sections(task_recipe: TaskRecipe) -> Section:
 
 
 def _loader(task_recipe: TaskRecipe, split: Split) -> Section:
+    """The data loader of a split. Classes and pipelines refer to their own sections."""
     training = split == 'train'
     mixed = training and task_recipe.mixing
     dataset = task_recipe.dataset(split)
@@ -195,17 +196,17 @@ def _loader(task_recipe: TaskRecipe, split: Split) -> Section:
     return dict(batch_size=task_recipe.batch_size, **options, sampler=sampler, dataset=dataset)
 
 
-def config_text(recipe: Recipe, request: Request) -> str:
-    """The config file of a recipe.
+def config_text(config: PlannedConfig, request: Request) -> str:
+    """The content of the config file, with the equivalent command line in its docstring.
 
     Raises:
         ConfigError: for a name with ``{{``, which MMEngine replaces, or one that is not text.
     """
-    docstring = '\n\n'.join([recipe.title, f'    {request.command()}', fill(recipe.text, 110)])
+    docstring = '\n\n'.join([config.title, f'    {request.command()}', fill(config.text, 110)])
     escaped = docstring.replace('\\', r'\\').replace('"""', r'\"\"\"')
-    lines = [f'"""{escaped}\n"""', '', Config(dict(_base_=list(recipe.bases))).pretty_text]
+    lines = [f'"""{escaped}\n"""', '', Config(dict(_base_=list(config.bases))).pretty_text]
     run = dict(work_dir=request.absolute_work_dir, experiment_name=Path(request.work_dir).name)
-    for name, value in {**run, **recipe.sections}.items():
+    for name, value in {**run, **config.sections}.items():
         lines += [f'# {COMMENTS[name]}'] if name in COMMENTS else []
         lines.append(Config({name: value}).pretty_text)
     text = '\n'.join(lines)

@@ -1,4 +1,4 @@
-"""A user's request for a training: the flags of the command line."""
+"""A user's request for a training: the flags of ``vit-plugin train --data`` and ``pretrain``."""
 
 import os
 import shlex
@@ -25,7 +25,7 @@ class Request:
     # The backbone, see vit_plugin.arch.parse_arch; default: that of the weights, or a small hybrid.
     arch: str = ''
     weights: str | None = None  # a path, a run, https://, timm:// or hf://; None: from scratch
-    epochs: int | None = None  # None, here and for the next two: the recipe chooses
+    epochs: int | None = None  # None, here and for batch_size and img_size: the recipe chooses
     batch_size: int | None = None
     img_size: int | None = None  # side in pixels
     tiles: int | None = None  # train and predict on tiles with this side in pixels
@@ -48,7 +48,7 @@ class Request:
             self.teacher = locate_checkpoint(self.teacher)
         if not self.arch and str(self.weights).startswith('timm://'):
             self.arch = str(self.weights)
-        self.chooses_folder = not self.work_dir
+        self.chooses_folder = not self.work_dir  # then another is taken if it holds a run
         if self.chooses_folder:
             self.work_dir = str(Path('work_dirs', Path(os.path.abspath(self.data)).name))
 
@@ -61,8 +61,8 @@ class Request:
         """The absolute path of a file in the work directory."""
         return os.path.join(self.absolute_work_dir, name)
 
-    def given(self) -> dict[str, Any]:
-        """The values of the flags that were given, in the order of a command line."""
+    def flag_values(self) -> dict[str, Any]:
+        """The values of all flags, in the order of a command line; empty if not given."""
         fields = asdict(self)
         folder, options = fields.pop('work_dir'), fields.pop('options')
         return {**fields, **options, 'work_dir': folder}
@@ -71,7 +71,7 @@ class Request:
         """The equivalent command line."""
         flags = [
             f'--{name.replace("_", "-")}' + ('' if value is True else f' {shlex.quote(str(value))}')
-            for name, value in self.given().items()
+            for name, value in self.flag_values().items()
             if value and (name, value) not in (('task', DEFAULT_TASK), ('task', PRETRAINING))
         ]
         verb = 'pretrain' if self.task == PRETRAINING else 'train'
@@ -79,6 +79,6 @@ class Request:
 
 
 def locate_checkpoint(checkpoint: str) -> str:
-    """The address of a checkpoint, or its absolute path: the config is also run from elsewhere."""
+    """The URL of a checkpoint, or its absolute path, since a config may be run from elsewhere."""
     path = checkpoint if '://' in checkpoint else find_checkpoint(checkpoint)
     return path if '://' in path else os.path.abspath(path)

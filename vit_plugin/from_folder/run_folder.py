@@ -21,14 +21,14 @@ RELEASED = '.released.json'  # digests of the files of a training that ended wit
 
 @contextmanager
 def release_if_failed(folder: str | Path, at_end: bool = False) -> Iterator[None]:
-    """Release the folder for other flags if this context fails before the first checkpoint.
+    """Let other flags reuse the folder if this context fails before the first checkpoint.
 
     Otherwise a failed download or a check would leave a config behind that the next training
     avoids. Files that a person has changed are not released.
 
     Args:
         folder: the work directory, with a config that was written for this training.
-        at_end: whether to release it without an error, too.
+        at_end: whether to release it also if there is no error.
     """
     try:
         yield
@@ -52,7 +52,7 @@ def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool
         folder: the folder that was given, or the first candidate. The next are ``folder-2`` and so
             on.
         files: the content to write, by file name.
-        given: whether it must be this folder.
+        given: whether the user gave ``folder``, so that no other may be taken.
         resume: whether to continue the run of the same config.
 
     Raises:
@@ -89,11 +89,13 @@ def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool
 
 
 def _candidate_names(folder: str) -> Iterator[str]:
+    """Yield ``folder``, ``folder-2``, ``folder-3`` and so on, without an end."""
     yield folder
     yield from (f'{folder}-{number}' for number in count(2))
 
 
 def _existing_folders(folder: str) -> Iterator[str]:
+    """Yield the candidates up to the first that does not exist."""
     for path in _candidate_names(folder):
         if not os.path.exists(path):
             return

@@ -1,4 +1,4 @@
-"""Length and schedule of a training."""
+"""Length, optimizer and learning rates of a training."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -24,14 +24,15 @@ SLOWER_STEM = {'backbone.patch_embed.backbone': 0.1}
 
 
 class Schedule(NamedTuple):
-    """Length and learning rates of a training, by the kind of model.
+    """Length and learning rates of a training.
 
     Attributes:
         steps: target number of optimizer steps.
         epochs: minimum and maximum of epochs.
         batch: minimum and maximum of images in a batch.
         rate: the learning rate for batches of ``rate_batch`` images.
-        length: epochs that the schedule is written for, one of them for warm-up.
+        length: epochs that the written schedule covers, one of them for warm-up; it is stretched to
+            the length of the run.
         weight_decay: weight decay, except for norms, biases and positions.
         layer_decay: layer-wise decay: the factor of the rate from a block to the one before it.
         rate_factors: factors of the rate, by a substring of the parameters' names.
@@ -51,15 +52,15 @@ class Schedule(NamedTuple):
     optimizer: Callable[[float, float], Section] = adamw
     clip: float = 1.0
 
-    def batch_size_for(self, count: int) -> int:
+    def batch_size_for(self, images: int) -> int:
         """The largest power-of-two batch size that leaves 20 steps per epoch, within bounds."""
         least, most = self.batch
-        return min(max(2 ** int(math.log2(max(count / 20, 1))), least), most, count)
+        return min(max(2 ** int(math.log2(max(images / 20, 1))), least), most, images)
 
-    def epochs_for(self, count: int, batch_size: int) -> int:
+    def epochs_for(self, images: int, batch_size: int) -> int:
         """The number of epochs with about ``steps`` steps, within bounds."""
         least, most = self.epochs
-        return min(max(round(self.steps * batch_size / count), least), most)
+        return min(max(round(self.steps * batch_size / images), least), most)
 
     def rate_for(self, batch_size: int) -> float:
         """The learning rate, scaled by the square root of the batch size (arXiv:2205.10287).
@@ -101,8 +102,8 @@ def training_sections(
         schedule: learning rates and weight decay.
         epochs: length of the run.
         batch_size: images per step.
-        monitor, patience: stop after ``patience`` validations without a better ``monitor`` metric.
-            None: never.
+        monitor, patience: stop after ``patience`` validations without a better ``monitor`` metric;
+            None for ``patience``: never.
         val_share: validation images relative to training images. Between validations, at least as
             many images are trained on as validated.
     """

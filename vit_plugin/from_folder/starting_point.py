@@ -16,7 +16,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.models import TimmEmbed, VisionTransformer
 from vit_plugin.models.layers.map_sizes import find_size_mismatch, maps_of
-from vit_plugin.registry import MODELS as OURS
+from vit_plugin.registry import MODELS as PLUGIN_MODELS
 from vit_plugin.weights.hub import is_of_hub
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import as_run
@@ -67,6 +67,10 @@ SMALL_HYBRIDS: dict[int, Section] = {
 class StartingPoint:
     """The model that a training starts from.
 
+    A *wrapped* backbone is a module of timm or transformers, computed by that library. A
+    *continued* model is a complete one, whose neck and head are kept, too. *Opened* weights are
+    read, with their config if they have one.
+
     Attributes:
         arch: see :func:`vit_plugin.arch.parse_arch`. Empty: that of the weights, or one of
             :data:`SMALL_HYBRIDS`.
@@ -104,8 +108,12 @@ class StartingPoint:
                 'name, such as R50+B/16.'
             )
 
-    def not_wrapped(self, what: str) -> ConfigError:
-        """The error for another library's module where a ``VisionTransformer`` is needed."""
+    def wrapped_error(self, what: str) -> ConfigError:
+        """Make the error for a wrapped backbone where a ``VisionTransformer`` is needed.
+
+        Args:
+            what: what needs one, the subject of the message.
+        """
         class_name = self.wrapped['type'].removeprefix('vit_plugin.')
         return ConfigError(
             f'{what} takes no {class_name}, which computes {self.arch or self.weights}; give the '
@@ -123,23 +131,27 @@ class StartingPoint:
         return not (self.arch or self.weights)
 
     @property
-    def kind(self) -> str:
-        """The key into a task's schedules."""
+    def schedule_key(self) -> str:
+        """The key into a task's schedules: ``small``, ``scratch``, ``stem`` or ``fine_tuned``.
+
+        They are for a small hybrid, another model from scratch, new blocks on a stem with weights,
+        and a backbone or complete model with weights.
+        """
         if self.is_small:
             return 'small'
         if self.from_scratch:
             return 'scratch'
-        return 'stem' if self.is_stem else 'fine_tuned'
+        return 'stem' if self.has_only_stem_weights else 'fine_tuned'
 
     @cached_property
-    def is_stem(self) -> bool:
+    def has_only_stem_weights(self) -> bool:
         """True if the weights are only those of the stem's CNN, and the blocks are new."""
         if self.wrapped or not (self.arch and self.weights):
             return False
-        stem = self.meta_backbone(0).patch_embed
+        stem = self.build_meta_backbone(0).patch_embed
         if not isinstance(stem, TimmEmbed):
             return False
-        return stem.is_alone_in(open_checkpoint(self.weights).weights)
+        return stem.is_cnn_checkpoint(open_checkpoint(self.weights).weights)
 
     @property
     def title(self) -> str:
@@ -163,9 +175,9 @@ class StartingPoint:
 
     @cached_property
     def opened(self) -> Any:
-        """The weights.
+        """The weights: as given if ``arch`` names their model, and otherwise as an open checkpoint.
 
-        Without ``arch``, as an open checkpoint; a published model comes with its config.
+        A published model comes with its config.
         """
         if self.arch or not self.weights:
             return self.weights
@@ -187,7 +199,7 @@ class StartingPoint:
         """Arguments for another library's backbone to return its classifier's input, or {}."""
         pooled: Section = dict(out_type='pooled')
         try:
-            self.meta_backbone(0, **pooled)
+            self.build_meta_backbone(0, **pooled)
         except ConfigError:  # a model without a classifier averages its last map
             return {}
         return pooled
@@ -228,8 +240,8 @@ class StartingPoint:
                 return None
             return look_up_class(component.get('type'), MODELS, cfg.get('default_scope'))
 
-        head, maps, backbone = map(class_of, ('bbox_head', 'decode_head', 'backbone'))
-        if task := getattr(maps, 'task', ''):
+        head, decode_head, backbone = map(class_of, ('bbox_head', 'decode_head', 'backbone'))
+        if task := getattr(decode_head, 'task', ''):
             cfg.tasks = [task]
         elif getattr(backbone, 'added_classifiers', ()):  # a backbone with queries
             cfg.tasks = (
@@ -244,7 +256,10 @@ class StartingPoint:
 
     @cached_property
     def saved_backbone(self) -> Section:
-        """The backbone in a checkpoint, built once to check it before it goes into a config."""
+        """The arguments of the backbone in a checkpoint, or {}.
+
+        The backbone is built once, to check the arguments before they go into a config.
+        """
         arguments = saved_backbone(self.opened)
         if arguments:
             with torch.device('meta'):
@@ -269,9 +284,9 @@ class StartingPoint:
         }
 
     def native_size(self) -> int:
-        """The longer side of the training images of the weights, or of the model they name."""
+        """The longer side in pixels of the images that the weights or the arch were trained on."""
         if self.wrapped:
-            return max(self.meta_backbone(0, **self.pooled_output).img_size)
+            return max(self.build_meta_backbone(0, **self.pooled_output).img_size)
         name = self.weights if str(self.weights).startswith('timm://') else self.arch
         size = (
             parse_arch(name or self.saved_backbone['arch'])
@@ -307,8 +322,8 @@ class StartingPoint:
         It is 1 for a complete model.
         """
         if self.wrapped:
-            return self.meta_backbone(size).strides[-1]
-        return 1 if self.continued_cfg else self.meta_backbone(size).patch_embed.stride
+            return self.build_meta_backbone(size).strides[-1]
+        return 1 if self.continued_cfg else self.build_meta_backbone(size).patch_embed.stride
 
     def for_size(self, arguments: Section, img_size: Any, sizes_vary: bool = False) -> Section:
         """Arguments of the backbone for images of a size.
@@ -328,9 +343,9 @@ class StartingPoint:
         if not self.wrapped:
             return sized
         height, width = (img_size, img_size) if isinstance(img_size, int) else img_size
-        takes_size = not sizes_vary and 'Timm' in arguments['type']
+        takes_size = not sizes_vary and 'Timm' in arguments['type']  # TimmBackbone
         for candidate in (arguments, sized) if takes_size else (arguments,):
-            backbone = self.meta_backbone(0, **candidate)
+            backbone = self.build_meta_backbone(0, **candidate)
             if sizes_vary and (other := find_size_mismatch(backbone, backbone.strides)):
                 raise ConfigError(f'{self.title} returns {other}; take another for boxes or masks.')
             if maps_of(backbone, backbone.in_channels, height, width):
@@ -347,8 +362,14 @@ class StartingPoint:
             f'{height} x {width}; {remedy}.'
         )
 
-    def meta_backbone(self, size: int, **arguments: Any) -> Any:
-        """The backbone on the meta device."""
+    def build_meta_backbone(self, size: int, **arguments: Any) -> Any:
+        """Build the backbone on the meta device, without memory for its weights.
+
+        Args:
+            size: the shorter side of the images, which chooses the small hybrid; 0 where any will
+                do.
+            **arguments: further arguments of the backbone.
+        """
         cfg = dict(type='vit_plugin.VisionTransformer') | self.backbone(size) | arguments
         with torch.device('meta'):
-            return OURS.build(cfg)
+            return PLUGIN_MODELS.build(cfg)

@@ -1,4 +1,8 @@
-"""The base recipe of a training on a folder of data."""
+"""The base class of recipes, which plan a training on a folder of data.
+
+A recipe reads the folder and provides the sections of a config. :mod:`.recipe` assembles them, and
+:mod:`.write` writes the file.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,7 +34,7 @@ from .schedule import Schedule
 from .starting_point import SMALL_SIDE, StartingPoint
 
 Pipeline = list[Section]
-# The words of a summary for a kind of starting point, see StartingPoint.kind.
+# The words of a summary for a starting point, by StartingPoint.schedule_key.
 START_WORDS = dict(fine_tuned='Fine-tuned', stem='New blocks on a trained stem')
 MIN_SIDE = 2  # pixels; the frameworks cannot pack a flipped image that is one pixel wide
 
@@ -42,7 +46,8 @@ class TaskRecipe:
         packages: what must be installed.
         named_arch: the default arch without ``--arch`` and ``--weights``. Empty: a small hybrid.
         hybrid_range: the small hybrids that fit the task, see :class:`StartingPoint`.
-        schedules: schedules by :attr:`StartingPoint.kind`, and ``small_on_gpu`` if that differs.
+        schedules: schedules by :attr:`StartingPoint.schedule_key`, and ``small_on_gpu`` if that
+            differs from ``small``.
         held_out: how validation images are chosen if the data set has no split, in words.
         continued_tasks: the tasks whose complete models are accepted as weights.
         loads_model: whether the weights are loaded into the whole model instead of its backbone.
@@ -80,7 +85,7 @@ class TaskRecipe:
     def __init__(self, request: Request, decode_all: bool = False) -> None:
         check_model(request.task, request.model)
         check_choice('--augment', request.augment, AUGMENTS)
-        check_task_flags(request.task, request.given())
+        check_task_flags(request.task, request.flag_values())
         # Checked before the classes in a checkpoint are looked up, which imports them.
         for package in self.packages:
             with needed_by(f'--task {request.task}'):
@@ -138,7 +143,7 @@ class TaskRecipe:
         raise NotImplementedError
 
     def list_of(self, split: Split) -> str:
-        """The content of the file that lists the images of a split: one path per line."""
+        """The content of the file that lists a split's images; by default one path per line."""
         return as_lines(self.listing, self.listing.parts[split], with_labels=False)
 
     def dataset(self, split: Split) -> Section:
@@ -157,9 +162,9 @@ class TaskRecipe:
     @cached_property
     def schedule(self) -> Schedule:
         """The schedule for this model."""
-        kind = self.start.kind
-        on_gpu = kind == 'small' and get_device() != 'cpu'
-        return self.schedules.get('small_on_gpu' if on_gpu else kind) or self.schedules[kind]
+        key = self.start.schedule_key
+        on_gpu = key == 'small' and get_device() != 'cpu'
+        return self.schedules.get('small_on_gpu' if on_gpu else key) or self.schedules[key]
 
     @cached_property
     def batch_size(self) -> int:
@@ -187,7 +192,7 @@ class TaskRecipe:
         train, test = len(listing.train), len(listing.parts['test'])
         steps = math.ceil(self.images_per_pass('train') / self.batch_size)
         purpose = self.held_out if listing.held_out else 'to validate'
-        start = START_WORDS.get(self.start.kind, 'From scratch')
+        start = START_WORDS.get(self.start.schedule_key, 'From scratch')
         text = (
             f'{counted(train, "image")} to train on, {counted(len(listing.val), "image")} {purpose}'
             + (f', {counted(test, "image")} for vit-plugin test' if test else '')
@@ -204,7 +209,7 @@ class TaskRecipe:
 
 
 def _check_side(start: StartingPoint, side: int) -> None:
-    """Raise a ``ConfigError`` for images smaller than a patch, before any is read."""
+    """Raise a ``ConfigError`` for an ``--img-size`` below a patch, before any image is read."""
     patch = start.patch_side(side)
     if side < max(patch, MIN_SIDE):
         raise ConfigError(

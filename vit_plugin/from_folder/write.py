@@ -1,4 +1,4 @@
-"""Write the config of a request into the work directory."""
+"""Write the config of a request, its image lists and the data report into the work directory."""
 
 from pathlib import Path
 from pkgutil import resolve_name
@@ -16,8 +16,8 @@ from vit_plugin.task import tasks
 
 from . import data_report
 from .choices import DIGITS, PRETRAINING, TASKS
-from .folder_reading import reading_folder
-from .recipe import Recipe, config_text, describe_contents, recipe_of
+from .folder_reading import naming_train_flags
+from .recipe import PlannedConfig, config_text, describe_contents, plan_config
 from .request import Request
 from .run_folder import CONFIG_NAME, RELEASED, free_folder
 from .task_recipe import TaskRecipe
@@ -51,18 +51,17 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
             config or run, which is left unchanged.
     """
     check_choice('--task', request.task, TASKS)
-    task_recipe = read_data(request, check)
-    recipe = recipe_of(task_recipe)
-    return write_files(task_recipe, recipe, resume)
+    task_recipe = read_data(request, decode_all=check)
+    return write_files(task_recipe, plan_config(task_recipe), resume)
 
 
-def read_data(request: Request, check: bool) -> TaskRecipe:
+def read_data(request: Request, decode_all: bool) -> TaskRecipe:
     """Read and check the folder of a request, and the weights that its training begins with."""
-    task_recipe = recipe_class(request.task)(request, check)
+    task_recipe = recipe_class(request.task)(request, decode_all)
     if request.data == DIGITS and not Path(DIGITS).exists():
         write_digits(Path(DIGITS))
         print(f"Created the folder {DIGITS!r} with scikit-learn's handwritten digits.")
-    with reading_folder(), answering(request.data, request.task):
+    with naming_train_flags(), answering(request.data, request.task):
         bands = task_recipe.listing.bands
     if bands and task_recipe.multispectral_preprocessor is None:
         takers = ' and '.join(
@@ -75,16 +74,16 @@ def read_data(request: Request, check: bool) -> TaskRecipe:
     return task_recipe
 
 
-def write_files(task_recipe: TaskRecipe, recipe: Recipe, resume: bool) -> Path:
+def write_files(task_recipe: TaskRecipe, config: PlannedConfig, resume: bool) -> Path:
     """Write the files of a training into a free work directory, see :func:`write_config`."""
     request, listing = task_recipe.request, task_recipe.listing
     planned_folder = request.work_dir
-    files = _files(recipe, request, planned_folder)
+    files = _files(config, request, planned_folder)
     request.work_dir = free_folder(
         planned_folder, files, given=not request.chooses_folder, resume=resume
     )
-    if request.work_dir != planned_folder:
-        files = _files(recipe, request, planned_folder)
+    if request.work_dir != planned_folder:  # the config contains its folder
+        files = _files(config, request, planned_folder)
     folder = Path(request.work_dir)
     facts = facts_of(listing)
     if not holds_run(folder):
@@ -94,24 +93,24 @@ def write_files(task_recipe: TaskRecipe, recipe: Recipe, resume: bool) -> Path:
         for name, text in files.items():
             write_text(folder / name, text)
         (folder / RELEASED).unlink(missing_ok=True)
-    # Without classes, the text already has what describe_contents says: the number of images.
+    # Without classes, the text already states what describe_contents returns: the number of images.
     classes = f'{describe_contents(listing)}. ' if listing.classes else ''
-    with reading_folder():  # the sentence names a flag
+    with naming_train_flags():  # the summary names a flag
         decoded = task_recipe.probes.summary
-    print(f'{request.data}: {classes}{recipe.text}', as_text(facts), decoded, sep='\n')
+    print(f'{request.data}: {classes}{config.text}', as_text(facts), decoded, sep='\n')
     if request.work_dir != planned_folder and not resume:
         print(f'{planned_folder} holds another run or config; this one has a folder of its own.')
     print(f'The config is {folder / CONFIG_NAME}.')
     return folder / CONFIG_NAME
 
 
-def _files(recipe: Recipe, request: Request, planned_folder: str) -> dict[str, str]:
-    """The files of a training by name, for the work directory of a request.
+def _files(config: PlannedConfig, request: Request, planned_folder: str) -> dict[str, str]:
+    """The files of a training: name -> content.
 
     Args:
-        recipe: the training.
-        request: its request.
-        planned_folder: the work directory that the recipe was made for.
+        config: the config to be written.
+        request: the request with the final work directory.
+        planned_folder: the work directory whose paths are in ``config``.
     """
-    config = make_paths_relative(config_text(recipe, request), planned_folder, request.work_dir)
-    return {CONFIG_NAME: config, **recipe.files}
+    text = make_paths_relative(config_text(config, request), planned_folder, request.work_dir)
+    return {CONFIG_NAME: text, **config.files}

@@ -9,7 +9,10 @@ from vit_plugin.task import task_declarations
 
 
 def has_component(model: Any, component: str, name: str) -> bool:
-    """Whether an attribute of a model is an instance of the class with this name."""
+    """Whether an attribute of a model is an instance of the class with this name, or of a subclass.
+
+    By the name, so that the class need not be imported.
+    """
     return name in (base.__name__ for base in type(getattr(model, component, None)).__mro__)
 
 
@@ -26,7 +29,11 @@ def find_task(model: Any, cfg: Config) -> str:
 
 
 def find_framework_task(cfg: Config) -> str:
-    """The task of the framework that a config names, see :func:`find_task`."""
+    """The main task of the framework that a config names as its ``default_scope``.
+
+    Raises:
+        ConfigError: see :func:`find_task`.
+    """
     return entry_for_framework(
         {scope: task for task, scope in task_declarations('framework').items()}, cfg
     )

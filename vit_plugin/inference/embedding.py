@@ -1,4 +1,4 @@
-"""The features of images as vectors in a file, to search and compare them."""
+"""Compute the features of images as vectors, and write them to a file to search and compare."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +32,8 @@ def embed(
     inputs = reading.inputs
     with ThreadPoolExecutor(READER_THREADS) as pool:
         waiting: Iterable[tuple[str, dict[str, Any]] | None] = ()
-        # One round more than batches: each round yields what the previous one began to read.
+        # One round more than there are batches: each round yields the batch that the previous one
+        # began to read.
         for i in range(0, len(inputs) + batch_size, batch_size):
             ready = list(filter(None, waiting))
             waiting = pool.map(sample, inputs[i : i + batch_size])

@@ -20,7 +20,8 @@ from vit_plugin.errors import ConfigError
 
 from .unusual_sizes import print_once
 
-# The steps that read a file as read_image does, with the options for which that holds.
+# Steps that read a file as read_image does, if their options have one of these values. Then the
+# pixels can be read before the pipeline, which begins after this step.
 LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')
 PLAIN_ARGUMENTS: dict[str, tuple] = dict(
     color_type=('color', 'grayscale'),
@@ -44,6 +45,9 @@ class PipelineTransform:
     Attributes:
         custom_reader: a step that reads a file in another way than :func:`read_image`, or None.
         bands, in_float: number of channels of the pixels, and whether they become float32.
+        from_pixels: the steps after the image is read.
+        transforms: the list of these steps.
+        size: height and width that images are resized to; None if the pipeline decides.
 
     Raises:
         ConfigError: if the config has no ``test_dataloader``, or a pipeline without steps.
@@ -70,12 +74,13 @@ class PipelineTransform:
         self.custom_reader = Compose([reader]) if is_custom else None
         self.from_pixels = Compose(transforms)
         self.transforms = self.from_pixels.transforms
-        self.size: Sequence[int] | None = None  # height and width that images are resized to
+        self.size: Sequence[int] | None = None
         if not is_custom and cfg.get('default_scope') == 'mmpretrain' and 'img_size' in backbone:
             size = to_2tuple(backbone.img_size)
             if self._keeps_sizes(size):
                 backend = 'cv2' if self.in_float or self.bands != 3 else 'pillow'
                 resize = dict(type='Resize', scale=size[::-1], backend=backend)
+                # Inserted into the list of from_pixels, so both change.
                 self.size, self.transforms[:0] = size, Compose([resize]).transforms
 
     def _keeps_sizes(self, size: Sequence[int]) -> bool:
@@ -88,7 +93,7 @@ class PipelineTransform:
         )
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
-        # Read even if custom_reader reads the file again: this error says what is wrong with it.
+        # Read the file even if custom_reader reads it again: this error says what is wrong with it.
         pixels = read_image(image)
         path = '' if isinstance(image, np.ndarray) else str(image)
         if path and self.custom_reader:
@@ -112,7 +117,7 @@ class PipelineTransform:
 
 
 def is_plain_loader(step: Mapping[str, Any]) -> bool:
-    """True if a step reads a file as this package does: as 8-bit BGR or gray, or as bands."""
+    """True if a step reads a file as :func:`read_image` does: as 8-bit BGR or gray, or as bands."""
     return step['type'].rpartition('.')[2] in LOADERS and all(
         name in ('type', 'bands') or value in PLAIN_ARGUMENTS.get(name, ())
         for name, value in step.items()

@@ -1,4 +1,4 @@
-"""Inputs of a command: images, folders, URLs, videos and webcams. Without torch."""
+"""Inputs of a command: images, folders, URLs, videos and webcams. Importing it needs no torch."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -76,7 +76,7 @@ class Frame(NamedTuple):
 
 
 def find_inputs(arguments: Sequence[str], with_videos: bool = True) -> list[Input]:
-    """The inputs that the arguments of a command name, without duplicates.
+    """The inputs that the arguments of a command name, each once.
 
     A folder stands for all images and videos below it.
 

@@ -1,4 +1,4 @@
-"""A trained model from a checkpoint with its config, or from weights with their arch."""
+"""Load a trained model: from a checkpoint with its config, or from weights with their arch."""
 
 import os
 from collections.abc import Mapping
@@ -41,7 +41,8 @@ from .saved_model import SavedModel, find_checkpoint, open_model
 from .trained_model import TrainedModel
 
 WEIGHTS_ALONE = ('.npz', '.safetensors')  # suffixes of files without a config
-# Names of weights in our format, as `recognize` returns them.
+# Names of a head's weights, to which `recognize` renames those of any format: the classifier, the
+# layer before it, and the classifier of the distillation token.
 CLASSIFIER = 'head.layers.head.weight'
 PRE_LOGITS = 'head.layers.pre_logits.weight'
 SECOND_CLASSIFIER = 'head.layers.head_dist.weight'
@@ -62,7 +63,7 @@ def load(
     ``config`` is a program.
 
     One process can hold models of all tasks, and load them in any order, after any import, and in
-    threads. In a child that is forked afterward, torch has one thread.
+    threads. In a child process that is forked afterward, torch has one thread.
 
     Args:
         checkpoint: a checkpoint of a training by MMEngine, the folder of a run, or what
@@ -132,8 +133,8 @@ def from_config(
     Args:
         saved: the checkpoint and its config.
         only_backbone: whether weights of another format may leave the neck and head at their
-            initialization.
-        headless: whether the model may be an encoder without a head.
+            initialization, because only features are needed.
+        headless: whether a model without a head is accepted.
     """
     checkpoint, cfg = saved
     path = checkpoint.source
@@ -154,6 +155,7 @@ def from_config(
             f'--data FOLDER --weights {path} trains a head.'
         )
     weights_alone = '://' in path or path.endswith(WEIGHTS_ALONE)
+    # With all parameters under their own names, it is a checkpoint of this model and no conversion.
     complete = dict(model.named_parameters()).keys() <= checkpoint.weights.keys()
     if weights_alone and not complete and innermost(model, LoadableBackbone):
         with naming(path):
@@ -166,7 +168,11 @@ def from_config(
 
 
 def _load_converted(model: nn.Module, checkpoint: Checkpoint, only_backbone: bool) -> None:
-    """Load weights of another format into a complete model, or only into its backbone."""
+    """Load weights of another format into a complete model, or only into its backbone.
+
+    Raises:
+        ConfigError: if the checkpoint lacks weights that are needed.
+    """
     backbone = find_backbone(model)[1]
     report = load_weights(model, checkpoint)
     print_log(f'Loaded {checkpoint.source}\n{report}', 'current')
@@ -205,11 +211,11 @@ def _build_from_weights(
     arguments = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
     arguments.merge_from_dict(dict(options or {}))  # resolves the dots in the keys
     parts = classifier_parts(arch, **arguments.to_dict())
-    ours = recognize(checkpoint.weights)
+    recognized = recognize(checkpoint.weights)
     head = {
-        name: ours[name]
+        name: recognized[name]
         for name in (CLASSIFIER, PRE_LOGITS, SECOND_CLASSIFIER)
-        if classify and name in ours
+        if classify and name in recognized
     }
     classes = []
     if CLASSIFIER in head and head[CLASSIFIER].any():  # an untrained classifier is all zeros
@@ -240,7 +246,7 @@ def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn
     )
     if SECOND_CLASSIFIER in head:
         head_cfg['type'] = 'vit_plugin.DistilledViTClsHead'
-        parts.backbone['out_type'] = 'raw'
+        parts.backbone['out_type'] = 'raw'  # all tokens, since the head takes two of them
     if PRE_LOGITS in head:
         head_cfg['hidden_dim'] = len(head[PRE_LOGITS])
     cfg = dict(backbone=parts.backbone, neck=parts.neck, head=head_cfg)

@@ -1,4 +1,4 @@
-"""The recipes as models of MMPretrain, registered from the model index that ``mim`` reads too."""
+"""Register the recipes as models of MMPretrain, from the model index that ``mim`` reads too."""
 
 import mmengine
 

@@ -24,7 +24,7 @@ def predict_all(
     """Predict every frame, print a line for each, and write the predictions to the outputs.
 
     At most one batch is in memory. At the end, or when interrupted, a line has the number of images
-    and the time. Without outputs, it ends once nobody reads its lines, as after ``| head``.
+    and the time. Without outputs, the program ends once nobody reads its lines, as by ``| head``.
 
     Raises:
         ConfigError: after all other inputs, if some could not be read.

@@ -27,7 +27,7 @@ PredictionRow = Mapping[str, Any]
 class Output(AbstractContextManager):
     """The writer of one ``--out``.
 
-    A context manager: at its end, or if interrupted, the files are complete.
+    It is a context manager: when it ends, even by an error or Ctrl-C, its files are complete.
 
     Args:
         target: the file or folder.
@@ -51,7 +51,7 @@ class Output(AbstractContextManager):
 
 
 class Table(Output):
-    """Rows of predictions, each image written in one piece as soon as it is known.
+    """A file of rows, to which each image's rows are written as soon as they are predicted.
 
     They go to a temporary file that is valid after every image, so even a killed process leaves its
     results. At the end, also when interrupted, it replaces an earlier file, unless writing failed.
@@ -75,7 +75,8 @@ class Table(Output):
     def __exit__(self, *error: Any) -> None:
         if self._file is None and error[0] is None:
             self._write(self.text_without_images())
-        self._stack.close()  # without the error: what was written replaces an earlier file
+        # Not passed the error: what was written so far replaces an earlier file.
+        self._stack.close()
 
     def add(self, frame: Frame, prediction: Prediction) -> str:
         number: PredictionRow = dict(frame=frame.number) if frame.source.is_video else {}
@@ -94,10 +95,10 @@ class Table(Output):
 
     @abstractmethod
     def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
-        """The text of an image."""
+        """The text of an image or frame with these rows."""
 
     def _write(self, text: str) -> None:
-        """Write text over the closing text of the file."""
+        """Write text over ``end``, the closing text that the file has after each image."""
         try:
             if self._file is None:
                 path = self._stack.enter_context(replacing(self.target))
@@ -108,13 +109,13 @@ class Table(Output):
             self._file.write(text.encode('utf-8', 'backslashreplace'))
             self._file.flush()
         except BaseException as error:
-            # With the error, `replacing` keeps an earlier file.
+            # Passed the error, `replacing` keeps an earlier file.
             self._stack.__exit__(type(error), error, error.__traceback__)
             raise
 
 
 class JsonTable(Table):
-    """An object with the list of rows of each image, or of all frames of each video."""
+    """One JSON object: name of an input -> its list of rows, over all frames for a video."""
 
     # Overrides attributes of Table, which describes them.
     start, end = '{', ']\n}\n'
@@ -132,7 +133,7 @@ class JsonTable(Table):
         follows_rows = continues and self._has_rows
         texts = ',\n    '.join(json.dumps(row, ensure_ascii=False) for row in rows)
         self._last_source, self._has_rows = frame.source, bool(rows) or follows_rows
-        if continues:  # the list's "]" was just overwritten
+        if continues:  # another frame of a video: the list's "]" was just overwritten
             return (',\n    ' if follows_rows and texts else '') + texts
         before = '],\n' if self._file else '\n'
         return f'{before}  {json.dumps(frame.source.name, ensure_ascii=False)}: [{texts}'
@@ -220,7 +221,7 @@ def _encode(pixels: np.ndarray, target: Path) -> bytes:
     """The content of a picture.
 
     Raises:
-        ConfigError: if OpenCV cannot encode it, of which it only returns a flag.
+        ConfigError: if OpenCV cannot encode it. OpenCV itself only returns a flag.
     """
     is_encoded, content = cv2.imencode(target.suffix, pixels)
     if not is_encoded:

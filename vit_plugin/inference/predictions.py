@@ -1,4 +1,7 @@
-"""Predictions, as arrays, plain values, text and pictures. Each task has its own subclass."""
+"""Predictions, as arrays, plain values, text and pictures. Each task has its own subclass.
+
+A prediction is made from a framework's data sample, or from the outputs of an exported file.
+"""
 
 import math
 from abc import ABC, abstractmethod
@@ -30,7 +33,7 @@ class Prediction(ABC):
     """Predictions for an image, the most confident or largest first. Tasks have subclasses.
 
     Attributes:
-        output: an output of an exported file by which the class is recognized.
+        output: an output of an exported file that shows that the file predicts this class.
         columns: the names of the values in a row.
         of_pixels: whether the prediction has per-pixel values, so that a batch needs images of one
             original size.
@@ -38,7 +41,7 @@ class Prediction(ABC):
         has_threshold: whether a score threshold applies.
     """
 
-    sample: 'BaseDataElement | None'  # the framework's own, if there is one
+    sample: 'BaseDataElement | None'  # the framework's data sample, if there is one
     # Every class of a classifier; the class of each box; the classes in a segmentor's map.
     labels: np.ndarray
     names: list[str]  # names of these classes
@@ -86,14 +89,16 @@ class Prediction(ABC):
         Args:
             outputs: arrays by their names.
             size: height and width of the image.
-            placed: the image after the steps of the pipeline.
-            facts: the file's metadata, see :meth:`facts_of`.
+            placed: the image after the steps of the pipeline, a
+                :class:`~vit_plugin.deploy.pixel_steps.PlacedPixels`.
+            facts: the file's metadata, see
+                :class:`~vit_plugin.deploy.exported_model.ExportFacts` and :meth:`facts_of`.
         """
         return None
 
     @classmethod
     def facts_of(cls, model: Any) -> dict[str, Any]:
-        """The metadata about the outputs to export with a model."""
+        """Metadata about a model's outputs, to export for :meth:`of_outputs` of this class only."""
         return {}
 
     @abstractmethod
@@ -116,7 +121,10 @@ class Prediction(ABC):
 
     @abstractmethod
     def difference_from(self, wanted: Any) -> float:
-        """The largest difference from another prediction of this class, as a share."""
+        """The largest difference from another prediction of this class, from 0 to 1.
+
+        For example, of a class score, or the share of pixels that differ.
+        """
 
     def rows(self, score_thr: float = SCORE_THR) -> list[dict[str, Any]]:
         """Plain values by name: the top five classes, boxes above a score, or a map's classes."""
@@ -129,14 +137,14 @@ class Prediction(ABC):
 
 @cache
 def prediction_classes() -> tuple[type[Prediction], ...]:
-    """The prediction classes that tasks declare."""
+    """The subclasses of :class:`Prediction` that tasks declare, each once."""
     return tuple(map(resolve_name, dict.fromkeys(task_declarations('prediction').values())))
 
 
 def names_of(labels: Iterable[int], classes: Sequence[str]) -> list[str]:
-    """Class names.
+    """The names of these labels.
 
-    A class without a name is its number; a duplicate name is followed by the number.
+    A label without a name becomes its number; a name of several classes is followed by the number.
     """
     counts = Counter(classes)
     names = [

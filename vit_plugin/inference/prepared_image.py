@@ -1,4 +1,4 @@
-"""An image as the model receives it, and the pixels to draw over."""
+"""An image as the model receives it, and the pixels to draw its attention or features over."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ class PreparedImage(NamedTuple):
         return self.image if self.photograph is None else self.photograph
 
     def without_padding(self, features: Tensor) -> Tensor:
-        """The part of a map of patches (C, h, w) that lies on the image."""
+        """The part of a feature map (C, h, w) that lies on the image."""
         height, width = (
             math.ceil(patches * min(image_side / input_side, 1))
             for patches, image_side, input_side in zip(
@@ -82,9 +82,11 @@ def find_visible_part(
         image = np.broadcast_to(ramp, whole_shape).astype(np.uint8)
         values = sample(image)['inputs'].float().numpy().mean(axis=(0, 2 - axis))
         slope, first = np.polyfit(np.arange(count), values, 1) if count > 1 else (255.0, 0.0)
-        # Resizing may also shift the ramp by up to one pixel of the sample.
+        # A ramp that is cropped and scaled stays a line. Resizing may also shift it by up to one
+        # pixel of the sample.
         if np.abs(first + slope * np.arange(count) - values).max() > MAX_RAMP_DEVIATION + slope:
             return None
+        # The outer edges of the first and last pixel, as positions in the photograph.
         edges = (first + slope * np.array((-0.5, count - 0.5))) * (length - 1) / 255 + 0.5
         low, high = edges.round().astype(int).clip(0, length)
         spans.append(slice(low, max(high, low + 1)))
@@ -94,6 +96,7 @@ def find_visible_part(
 def takes_rgb(preprocessor: Any) -> bool:
     """True if a framework's preprocessor turns the BGR of a pipeline into RGB."""
     return bool(
+        # MMPretrain's attribute, or else that of MMEngine's ImgDataPreprocessor
         getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
     )
 

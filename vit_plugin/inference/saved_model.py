@@ -69,13 +69,13 @@ def open_model(
 def find_checkpoint(path: str, which: str | None = None, default_which: str | None = None) -> str:
     """The path of a checkpoint, also in the folder of a run or of a hub.
 
-    All commands resolve a folder here. The file chosen from a run is printed.
+    All commands resolve a folder here. If the file is chosen from a run, its name is printed.
 
     Args:
         path: a file, a folder or a URL, or the name of a published detector.
         which: see :func:`~vit_plugin.engine.checkpoints.chosen.choose_checkpoint`.
-        default_which: the ``which`` of a run's folder if none is given. Unlike that, it is
-            accepted and not used if ``path`` is something else.
+        default_which: as ``which``, if that is not given. Unlike ``which``, it raises no error and
+            has no effect if ``path`` is not the folder of a run.
 
     Raises:
         ConfigError: if there is no checkpoint, or if ``which`` is given and ``path`` is not the
@@ -103,9 +103,9 @@ def find_checkpoint(path: str, which: str | None = None, default_which: str | No
 
 
 def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
-    """The config in a checkpoint from MMEngine, read as plain values.
+    """The config in a checkpoint from MMEngine, read as plain values and not run as a program.
 
-    It has only the settings that ``use`` needs.
+    It only has the settings that ``use`` needs.
 
     Args:
         checkpoint: the checkpoint.

@@ -22,7 +22,7 @@ with needed_by('SlicedValLoop'):
     make_importable()
     from mmdet.models.utils.misc import samplelist_boxtype2tensor
 
-# Boxes per slice; COCO's average precision counts no more than this in a whole image.
+# Limit of boxes per slice; COCO's average precision counts no more than this in a whole image.
 MAX_SLICE_BOXES = 100
 
 
@@ -68,7 +68,7 @@ class _SlicedLoop:
     def predict_slices(self, model: Any, data_batch: Mapping[str, Any]) -> Sequence[Any]:
         """The samples of a batch with the model's predictions, in pixels of the files.
 
-        It reads each file again, since the loader has already resized its image.
+        It reads each file again, since the data loader has already resized its image.
         """
         meta, batch_size = self.evaluator.dataset_meta, self.dataloader.batch_size
         trained = TrainedModel(model, self.runner.cfg, meta, self.pixels)

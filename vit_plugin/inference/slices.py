@@ -14,7 +14,7 @@ from vit_plugin.files.tiles import OVERLAP
 
 from .predictions import Prediction, names_of
 
-MERGE_OVERLAP = 0.5  # boxes that share this much of the smaller one are one object
+MERGE_OVERLAP = 0.5  # boxes are one object if they share this part of the smaller one
 
 
 @dataclass
@@ -43,7 +43,7 @@ class SlicedDetector:
     def __post_init__(self) -> None:
         with needed_by('--slices'):
             import supervision as sv
-        self._sv: Any = sv
+        self._sv: Any = sv  # the optional package, for the other methods
         self.slicer = sv.InferenceSlicer(
             self._predict_detections if self.batch_size > 1 else self._predict_one,
             slice_wh=self.side,
@@ -65,9 +65,9 @@ class SlicedDetector:
         (whole,) = self.predict([image])
         objects = self._detections(whole)
         if max(image.shape[:2]) > self.side:
-            small_objects = self.slicer(image)
-            small_objects.metadata.clear()  # merge() rejects metadata that differ
-            objects = self._sv.Detections.merge([objects, small_objects])
+            in_slices = self.slicer(image)
+            in_slices.metadata.clear()  # merge() rejects metadata that differ
+            objects = self._sv.Detections.merge([objects, in_slices])
             # Crop masks to their object instead of their slice, as those of the whole image are.
             if hasattr(objects.mask, 'repack'):
                 objects.mask = objects.mask.repack()

@@ -1,4 +1,4 @@
-"""Pixels of images at URLs, and of videos and webcams. Without torch."""
+"""Read the pixels of images at URLs, and of videos and webcams. Importing it needs no torch."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def read_url(url: str) -> np.ndarray:
     import requests
 
     content = bytearray()
-    failed = (requests.RequestException, ValueError)
+    failed = (requests.RequestException, ValueError)  # ValueError: an invalid URL
     with (
         rejecting(f'The image {url!r} cannot be downloaded', kinds=failed, cause=_cause),
         requests.get(url, stream=True, timeout=IMAGE_TIMEOUT) as answer,
@@ -93,7 +93,7 @@ def frame_rate(path: str) -> float:
     return sv.VideoInfo.from_video_path(path).fps or WEBCAM_FPS
 
 
-# For each kind of input, the function from its name to its frames.
+# For each reader of an Input, the function from its name to its frames.
 FRAME_READERS: dict[str, Callable[[str], Iterator[np.ndarray]]] = dict(
     image=lambda name: iter([read_image(name)]),
     url=lambda name: iter([read_url(name)]),

@@ -1,4 +1,4 @@
-"""Path of each input's picture or video below a folder."""
+"""Choose the path of each input's picture or video in the folder of ``--out``."""
 
 import os
 import sys
@@ -30,6 +30,7 @@ def choose_targets(inputs: Sequence[Input], folder: Path) -> dict[Input, Path]:
             cannot be written.
     """
     targets: dict[Input, Path] = {}
+    # Shorter paths first; each rule names the inputs that the previous one left ambiguous.
     for path_of in (_by_stem, _by_name, _by_path(inputs)):
         remaining = [source for source in inputs if source not in targets]
         candidates = {source: folder / path_of(source) for source in remaining}

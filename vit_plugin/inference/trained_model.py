@@ -1,4 +1,4 @@
-"""A trained model: checkpoint, config, preprocessing and classes."""
+"""A trained model with its config, preprocessing and classes, to call with images."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ WHOLE_SHARE = 0.97  # a sample that shows this share of both sides counts as the
 
 
 class _ImportableFirst:
-    """Makes the frameworks importable in a process that unpickles a model."""
+    """Calls :func:`make_importable` when it is unpickled, so before the model after it."""
 
     def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
         return make_importable, ()
@@ -57,7 +57,7 @@ class TrainedModel:
 
     Attributes:
         classes: the class names, if they are known.
-        has_pixels: whether the preprocessing is known.
+        has_pixels: whether the preprocessing is known, so that :attr:`pixels` can be built.
         task: the task of the model, see :func:`~vit_plugin.inference.answered_task.find_task`.
     """
 
@@ -126,10 +126,11 @@ class TrainedModel:
 
     @cached_property
     def training_size(self) -> Sequence[int] | None:
-        """Height and width in training: an image of the backbone's size after the test pipeline.
+        """Height and width in training, to tell whether an image is unusually large.
 
-        The backbone's size itself if that pipeline is unknown or has its own reader. None if the
-        backbone has no size.
+        It is the size of an image of the backbone's ``img_size`` after the test pipeline, or that
+        ``img_size`` itself if the pipeline is unknown or has its own reader. None if the backbone
+        has none.
         """
         size = getattr(getattr(self.model, 'backbone', None), 'img_size', None)
         if not size or not self.has_pixels or self.pixels.custom_reader:
@@ -163,6 +164,7 @@ class TrainedModel:
             height, width = (span.stop - span.start for span in spans)
             if min(height / pixels.shape[0], width / pixels.shape[1]) > WHOLE_SHARE:
                 return prepared._replace(photograph=as_picture(pixels))
+            # The complete photograph at the scale of the part that the pipeline crops.
             size = round(min(pixels.shape[:2]) * prepared.image.shape[0] / height)
         stem = find_backbone(self.model)[1].patch_embed
         scale = size / min(pixels.shape[:2])
@@ -221,7 +223,7 @@ class TrainedModel:
         return [predictions[i] for i in range(len(samples))]
 
     def _batch(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Collate samples, after a warning if one is so large that the model takes long."""
+        """Collate samples. If one is so large that the model takes long, stderr says so before."""
         for sample in samples:
             file = getattr(sample.get('data_samples'), 'img_path', '')
             announce_large_image(sample['inputs'].shape[1:], self.training_size, file)
@@ -251,9 +253,9 @@ class TrainedModel:
         )
 
     def optimized(self) -> 'TrainedModel':
-        """Apply the passes for the device, unless the config has ``optimize=False``.
+        """Apply the passes of :mod:`vit_plugin.passes`, unless the config has ``optimize=False``.
 
-        Returns the model.
+        They make the model faster on its device. Returns this object.
         """
         if self.cfg.get('optimize', True):
             self.model = optimize(self.model, frozen=True)

@@ -1,4 +1,7 @@
-"""Messages about images much larger than those that a model was trained on. Without torch."""
+"""Messages about images much larger than a model's training images, each printed once.
+
+Importing it needs no torch.
+"""
 
 import math
 import sys

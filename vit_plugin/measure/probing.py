@@ -1,4 +1,8 @@
-"""Probes of frozen features: nearest neighbors, a linear classifier, few images per class."""
+"""Probes of frozen features: nearest neighbors, a linear classifier, few images per class.
+
+A probe is a classifier of scikit-learn that is fitted to the features of the training images, and
+scored on those of the validation images.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -22,7 +26,7 @@ with needed_by('vit-plugin probe'):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import Normalizer, StandardScaler
 
-NEIGHBORS, KNN_TEMPERATURE = 20, 0.07
+NEIGHBORS, KNN_TEMPERATURE = 20, 0.07  # both from the papers cited below
 
 LabeledFeatures = tuple[np.ndarray, np.ndarray]  # features (images, channels) and labels (images, )
 
@@ -79,7 +83,9 @@ def prepare(cfg: Config) -> None:
 
 
 def _without_repetitions(dataset: ConfigDict) -> ConfigDict:
-    """The config that has the pipeline, see :func:`~vit_plugin.config.data.with_pipeline`.
+    """The config of the data set itself, which has the pipeline.
+
+    See :func:`~vit_plugin.config.data.with_pipeline`.
 
     Raises:
         ConfigError: if the data set is in a wrapper other than ``stratified_subset``, which may
@@ -121,7 +127,7 @@ def draw_shots(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:
     Raises:
         ConfigError: if a class has fewer images.
     """
-    generator, positions = np.random.default_rng(seed), []
+    rng, positions = np.random.default_rng(seed), []
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
         if len(members) < shots:
@@ -129,7 +135,7 @@ def draw_shots(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:
                 f'--shots {shots}: class {label} has only {len(members)} training images; ask for '
                 'fewer.'
             )
-        positions.append(generator.choice(members, shots, replace=False))
+        positions.append(rng.choice(members, shots, replace=False))
     return np.concatenate(positions)
 
 

@@ -1,6 +1,6 @@
-"""Backbones, necks, heads and a preprocessor.
+"""Backbones, necks, heads and preprocessors.
 
-Only the components for classifiers need MMPretrain.
+Heads and preprocessors need MMPretrain or MMDetection, so they are imported when first used.
 """
 
 # isort: off

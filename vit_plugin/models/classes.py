@@ -36,11 +36,15 @@ def check_head(model: nn.Module) -> None:
 
 
 def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
-    """Replace the last layer of a classifier's head in ``weights`` with the model's own.
+    """Replace the classifiers in ``weights``, in place, with the model's own.
 
-    A detector's head names its classifiers in ``class_layers``, a query-based backbone in
-    ``added_classifiers``; these are replaced too. In MMDetection's query-based mask heads the
-    classifier is ``cls_embed``. Returns the names of the replaced weights.
+    Use it for a checkpoint that was trained on other classes, even if their number is the same. In
+    a classifier's head, this is the last layer. A detector's head names its classifiers in
+    ``class_layers``, and a query-based backbone in ``added_classifiers``. In MMDetection's
+    query-based mask heads the classifier is ``cls_embed``.
+
+    Returns:
+        The names of the replaced weights.
     """
     prefixes: list[str] = []
     head = getattr(model, 'head', None)
@@ -73,9 +77,9 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
 
     Args:
         model: the model.
-        meta: facts about a data set, with the names as ``classes``. Without them nothing is
+        meta: ``metainfo`` of a data set, with the names as ``classes``. Without names nothing is
             compared.
-        whose: the owner of these facts, for the message.
+        whose: the data set, for the message.
 
     Raises:
         ConfigError: if the names are not strings, or if a head has a different number of classes.

@@ -28,7 +28,7 @@ UNSUPPORTED_ARGUMENTS = dict(
 
 
 class Parts(NamedTuple):
-    """The configs of a classifier's components, as for an MMPretrain ``ImageClassifier``.
+    """Configs of a classifier's components, and the width between them and the head.
 
     Attributes:
         backbone: config of a :class:`~vit_plugin.models.VisionTransformer`.

@@ -1,4 +1,9 @@
-"""Augmentation on the training device."""
+"""Augment images on the training device, a whole uint8 batch at a time.
+
+MMPretrain's transforms augment image by image in the data workers, which may then limit the speed
+of training. The preprocessors here take the same transforms, apply their batch versions in
+:mod:`vit_plugin.data.batch_transforms`, and then normalize.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -15,6 +20,7 @@ from vit_plugin.data.batch_transforms import apply_batched, check_batched
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import CLASSIFIER_SCOPE, MODELS, needed_class
 
+# Without MMPretrain, stand-ins from vit_plugin.projects.
 ClsDataPreprocessor: Any = needed_class(
     'AugmentingPreprocessor', 'mmpretrain.models:ClsDataPreprocessor'
 )
@@ -72,7 +78,7 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
 
 
 class ViewCfg(TypedDict, total=False):
-    """Views of each image with the same augmentation.
+    """One or several views of each image, all with the same random augmentations.
 
     Attributes:
         augments: transforms for the whole batch, see :class:`AugmentingPreprocessor`.

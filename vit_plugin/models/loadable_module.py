@@ -1,4 +1,8 @@
-"""Initialize a module from a checkpoint with our reader instead of MMEngine's."""
+"""Initialize a module from a checkpoint with our reader instead of MMEngine's.
+
+MMEngine only loads tensors with the module's own names and shapes. Our reader also converts other
+formats, and raises if anything does not fit.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,6 +53,7 @@ class LoadableModule(BaseModule):
             ConfigError: if an entry of ``type='Pretrained'`` has an unknown key, no path or
                 address, or weights that do not fit.
         """
+        # A second call only warns, as in MMEngine, and must not load again.
         init_cfg, is_first = self.init_cfg, not self.is_init
         cfgs = init_cfg if isinstance(init_cfg, (list, tuple)) else [init_cfg] if init_cfg else []
         pretrained = [cfg for cfg in cfgs if cfg.get('type') in ('Pretrained', PretrainedInit)]
@@ -75,6 +80,8 @@ class LoadableModule(BaseModule):
             )
         if cfg.get('prefix'):
             prefix = cfg['prefix'].rstrip('.') + '.'
+            # Gives published detectors and segmentors our names, which the prefix is one of. An
+            # image encoder keeps its names, since `load` converts them.
             weights = as_run(open_checkpoint(source), images=False).weights
             source = {
                 key.removeprefix(prefix): weights[key] for key in weights if key.startswith(prefix)

@@ -104,7 +104,10 @@ def modules_to_shard(model: nn.Module) -> list[nn.Module]:
 
 
 def innermost(model: nn.Module, kind: type) -> dict[str, Any]:
-    """The modules of a kind that contain no others, by the prefix of their parameters' names."""
+    """The modules of a class or protocol that contain no others of it.
+
+    Returns them by the prefix of their parameters' names, such as ``'backbone.'``.
+    """
     modules = {
         f'{name}.' if name else '': module
         for name, module in model.named_modules()
@@ -118,7 +121,10 @@ def innermost(model: nn.Module, kind: type) -> dict[str, Any]:
 
 
 def _called_modules(part: nn.Module) -> Iterator[nn.Module]:
-    """The module itself, or the children of a list, if they have parameters."""
+    """The module itself, or the children of a ``ModuleList``, if they have parameters.
+
+    ``fully_shard`` gathers parameters when a module is called, and a ``ModuleList`` is not called.
+    """
     if type(part).forward is nn.Module.forward:  # a list has no forward
         for child in part.children():
             yield from _called_modules(child)

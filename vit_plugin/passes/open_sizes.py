@@ -29,15 +29,15 @@ class OpenPool(nn.Module):
 
 
 def bin_weights(side: int, count: int, like: Tensor) -> Tensor:
-    """The weights (count, side) of the elements of a side in each of ``count`` bins.
+    """The weights (count, side) with which ``count`` bins average the elements of a side.
 
-    Neighboring bins may share one element.
+    The bins are those of ``nn.AdaptiveAvgPool2d``. Neighboring bins may share one element.
     """
-    numbers = torch.arange(count, device=like.device)
-    first, last = numbers * side // count, ((numbers + 1) * side + count - 1) // count
+    bins = torch.arange(count, device=like.device)
+    start, stop = bins * side // count, ((bins + 1) * side + count - 1) // count  # rounded up
     elements = torch.arange(side, device=like.device)
-    inside = (elements >= first[:, None]) & (elements < last[:, None])
-    return inside.to(like.dtype) / (last - first)[:, None].to(like.dtype)
+    inside = (elements >= start[:, None]) & (elements < stop[:, None])
+    return inside.to(like.dtype) / (stop - start)[:, None].to(like.dtype)
 
 
 @contextmanager
@@ -54,6 +54,7 @@ def open_sizes(model: nn.Module) -> Iterator[None]:
         # A pool to 1 x 1 is a mean, which is exported for any size.
         if type(child) is nn.AdaptiveAvgPool2d and to_2tuple(child.output_size) != (1, 1)
     ]
+    # Only if MMSegmentation is in use. Its modules import `resize` by name, so each is patched.
     wrappers = sys.modules.get('mmseg.models.utils.wrappers')
     resize: Any = getattr(wrappers, 'resize', None)
     importers: list[Any] = [

@@ -1,4 +1,4 @@
-"""All useful passes in one call."""
+"""Apply all passes that make inference faster on a device, and undo them."""
 
 import torch
 from torch import nn
@@ -15,16 +15,17 @@ def optimize(
     """Make a model faster on its device, for inference.
 
     Names, parameters and state dict stay the same. The outputs stay the same up to rounding. On a
-    CPU, standardized kernels and position tables are computed once, twin convolutions are merged,
-    oneDNN fuses the GELU of an MLP with its first layer where that is faster, and a ResNet uses
-    channels-last on some processors. On other devices, and in training mode, nothing changes.
+    CPU, standardized kernels and position tables are computed once (:mod:`.fold`), the parallel
+    convolutions of RepVGG blocks are merged (:mod:`.twins`), oneDNN fuses the GELU of an MLP with
+    its first layer where that is faster (:mod:`.onednn`), and a ResNet uses channels-last on some
+    processors (:mod:`.channels_last`). On other devices, and in training mode, nothing changes.
 
     Args:
         model: the model, or any module that contains it. It is changed in place.
         device: the device where the model will run. Default: the device of its parameters.
-        frozen: the parameters will not change, so no forward checks them by value. Writes that
-            autograd counts are still noticed; those past it (``p.data.copy_``, a collective) are
-            not.
+        frozen: the parameters will not change, so no forward compares their values. Writes that
+            autograd counts are still noticed. Writes that bypass it (``p.data.copy_``, a
+            collective) are not.
 
     Returns:
         The model.

@@ -1,4 +1,8 @@
-"""Precompute kernels and position tables, and merge two-branch convolutions, for an export."""
+"""Precompute kernels and position tables, and merge two-branch convolutions, for an export.
+
+:mod:`.fold` caches the same tensors, but a traced graph would compute them again in each run. So
+here they replace the parameters while the graph is traced.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,8 +46,8 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
 
     Args:
         model: the model, or any module that contains it.
-        image_size: height and width of the images. None means any size. Every forward then computes
-            position tables.
+        image_size: height and width of the images. None means any size. Tables that depend on it
+            are then computed in every forward.
     """
     entries = [
         entry
@@ -51,12 +55,12 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
         if isinstance(backbone, VisionTransformer)
         for entry in _find_entries(backbone, image_size)
     ]
-    originals = [getattr(entry.owner, entry.name) for entry in entries]
+    parameters = [getattr(entry.owner, entry.name) for entry in entries]
     twins = [*_find_twins(model)]
     try:
         for owner, name, twin in twins:
             setattr(owner, name, twin.single())
-        for entry, parameter in zip(entries, originals, strict=True):
+        for entry, parameter in zip(entries, parameters, strict=True):
             with torch.no_grad():
                 result = getattr(entry.module, entry.method)(parameter, *entry.args)
             setattr(entry.owner, entry.name, nn.Parameter(result, requires_grad=False))
@@ -67,7 +71,7 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
     finally:
         for owner, name, twin in twins:
             setattr(owner, name, twin)
-        for entry, parameter in zip(entries, originals, strict=True):
+        for entry, parameter in zip(entries, parameters, strict=True):
             # The attribute of fixed sines and cosines was plain None; setattr alone would leave it
             # registered as a parameter.
             if parameter is None:
@@ -79,7 +83,7 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
 def _find_twins(model: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
     """Two-branch convolutions (RepVGG) in eval mode, as (parent, name, module).
 
-    Their ``single()`` returns the merged convolution.
+    Their ``single()`` returns the merged convolution, see :mod:`.twins`.
     """
     for owner in model.modules():
         for name, module in owner.named_children():
@@ -116,7 +120,7 @@ def _bias_entry(module: PositionBias, grid: Grid) -> Precomputed:
 
 
 def _table_sizes(attention: Attention, grid: Grid | None) -> Grid | None:
-    """Rows and columns that an attention covers: a window or the grid. None if not fixed."""
+    """Rows and columns (h, w) that an attention covers: a window or the grid. None if not fixed."""
     if not isinstance(attention, InWindows):
         return grid
     if grid is None and attention.window.size is None:  # windows that grow with the image

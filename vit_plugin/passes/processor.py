@@ -1,4 +1,4 @@
-"""Facts about the processor, from the operating system."""
+"""What the processor can do: the passes are faster only with certain instruction sets."""
 
 import platform
 from functools import cache
@@ -11,6 +11,7 @@ import torch
 def instruction_set() -> str:
     """``'AMX'``, ``'AVX-512'`` or ``'AVX2'``: the latest that torch may use, or ``''`` if none."""
     latest = {'AVX512': 'AVX-512', 'AVX2': 'AVX2'}.get(torch.backends.cpu.get_cpu_capability(), '')
+    # torch has no name of its own for AMX.
     has_tiles = 'amx_tile' in _cpuinfo().get('flags', '').split()
     return 'AMX' if latest == 'AVX-512' and has_tiles else latest
 

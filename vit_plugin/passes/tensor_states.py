@@ -1,4 +1,8 @@
-"""Detect whether a tensor has changed since something was computed from it."""
+"""Detect whether a tensor has changed since something was computed from it.
+
+The passes cache results that depend on parameters, and must not return them after a parameter was
+trained, loaded or replaced.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,8 +15,8 @@ class ChangeDetector(NamedTuple):
     """A way to detect changes of a tensor.
 
     Attributes:
-        state_of: the tensor -> its state.
-        has_state: a state and the tensor -> whether it still has this state.
+        state_of: a tensor (or None) -> a record of its state.
+        has_state: such a record and a tensor -> whether the tensor still has this state.
     """
 
     state_of: Callable[[Tensor | None], Any]
@@ -20,30 +24,33 @@ class ChangeDetector(NamedTuple):
 
 
 def change_detector(frozen: bool) -> ChangeDetector:
-    """How to detect changes of a tensor: by its values, or if ``frozen``, by identity and version.
+    """A detector that compares values, or if ``frozen``, only identity, storage and version.
 
-    ``p.data.copy_`` and collectives of ``torch.distributed`` do not change the version.
+    The latter reads no values, and misses writes that bypass autograd: ``p.data.copy_`` and
+    collectives of ``torch.distributed`` do not change the version.
     """
-    return ChangeDetector(_state, _is_unwritten) if frozen else ChangeDetector(_values, _has_values)
+    if frozen:
+        return ChangeDetector(_identity_and_version, _has_version)
+    return ChangeDetector(_values, _has_values)
 
 
-def _values(source: Tensor | None) -> Tensor | None:
-    return None if source is None else source.clone()
+def _values(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else tensor.clone()
 
 
-def _has_values(values: Tensor | None, source: Tensor | None) -> bool:
-    if values is None or source is None:
-        return values is source
+def _has_values(values: Tensor | None, tensor: Tensor | None) -> bool:
+    if values is None or tensor is None:
+        return values is tensor
     return (
-        values.dtype == source.dtype
-        and values.device == source.device
-        and torch.equal(values, source)
+        values.dtype == tensor.dtype
+        and values.device == tensor.device
+        and torch.equal(values, tensor)
     )
 
 
-def _state(source: Tensor | None) -> tuple[Any, ...]:
-    return (source,) if source is None else (source, source.data_ptr(), source._version)
+def _identity_and_version(tensor: Tensor | None) -> tuple[Any, ...]:
+    return (tensor,) if tensor is None else (tensor, tensor.data_ptr(), tensor._version)
 
 
-def _is_unwritten(state: tuple[Any, ...], source: Tensor | None) -> bool:
-    return state[0] is source and state[1:] == _state(source)[1:]
+def _has_version(state: tuple[Any, ...], tensor: Tensor | None) -> bool:
+    return state[0] is tensor and state[1:] == _identity_and_version(tensor)[1:]

@@ -1,4 +1,9 @@
-"""Merge parallel convolutions whose outputs are added (twins) into one convolution."""
+"""Merge parallel convolutions whose outputs are added (twins) into one convolution.
+
+A module with twins has a method ``single``, which returns a module that computes the same in eval
+mode with one convolution: a RepVGG block such as
+:class:`~vit_plugin.projects.detr_family.rep_conv.RepConv`.
+"""
 
 from dataclasses import dataclass
 from itertools import chain
@@ -14,14 +19,17 @@ from .tensor_states import change_detector
 class MergedForward:
     """Replaces a module's forward by that of the module that its method ``single`` returns.
 
-    It checks that the tensors of the module are unchanged, see
-    :func:`~.tensor_states.change_detector`. In training, with gradients, and while a graph is
-    traced, the original forward runs.
+    It merges again if a tensor of the module has changed. In training, with gradients, and while a
+    graph is traced, the original forward runs.
+
+    Attributes:
+        module: the module with twins.
+        frozen: see :func:`~vit_plugin.passes.tensor_states.change_detector`.
     """
 
     module: nn.Module
     frozen: bool = False
-    # The states of the tensors, and the single module.
+    # The states of the tensors when they were merged, and the merged module.
     cached: tuple[list[Any], nn.Module] | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -30,7 +38,7 @@ class MergedForward:
         if not self._may_reuse(tensors):
             return type(module).forward(module, x)
         state_of, has_state = change_detector(self.frozen)
-        cached = self.cached  # other threads may replace self.cached
+        cached = self.cached  # a local name, since other threads may replace self.cached
         if cached is None or not all(map(has_state, cached[0], tensors)):
             # An inference tensor could not be trained later.
             with torch.inference_mode(False), torch.no_grad():
@@ -38,7 +46,7 @@ class MergedForward:
         return cached[1](x)
 
     def _may_reuse(self, tensors: list[Tensor]) -> bool:
-        """True if the single module may run."""
+        """True if the merged module may run."""
         if self.module.training or torch.compiler.is_compiling() or torch.jit.is_tracing():
             return False
         needs_grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)

@@ -1,4 +1,4 @@
-"""Reports on a run and a model: outcomes, pictures, and the page in the browser."""
+"""Reports on a run and a model: outcomes of a validation, pictures, and the page in the browser."""
 
 # isort: off
 # This import comes first, since its error says what to install if MMEngine is missing.

@@ -1,10 +1,10 @@
-"""The uncertainty of a validation on few images."""
+"""A note at the end of a run that was validated on few images: how uncertain its accuracy is."""
 
 import math
 from collections.abc import Mapping, Sequence
 
 FEW_VALIDATED = 50  # images; the interval around 80 % of 50 is 22 points wide
-Z = 1.96  # standard deviations of a normal distribution that hold 95 %
+Z = 1.96  # 95 % of a normal distribution are within this many standard deviations
 ACCURACY = 'accuracy/top1'
 
 

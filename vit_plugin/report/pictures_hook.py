@@ -17,7 +17,7 @@ from vit_plugin.inference.prepared_image import PreparedImage
 from vit_plugin.registry import HOOKS
 
 from .pictures.figure_files import as_pixels
-from .pictures.pictures import OF_ALL, PER_IMAGE
+from .pictures.pictures import ACROSS_IMAGES, PER_IMAGE
 
 
 @HOOKS.register_module()
@@ -25,10 +25,10 @@ class PicturesHook(Hook):
     """Draws what the model sees in validation samples, as images in all ``vis_backends`` logs.
 
     Args:
-        pictures: some of ``'attention'``, ``'rollout'``, ``'features'`` and ``'cam'``, drawn for
-            each sample; ``'distance'``, drawn once over all samples; ``'posembed'``, drawn from the
-            weights.
-        samples: indices of the samples.
+        pictures: some of ``'attention'``, ``'rollout'``, ``'features'`` and ``'cam'`` (class
+            activation), drawn for each sample; ``'distance'`` (attention distance), drawn once over
+            all samples; ``'posembed'`` (similarity of positions), drawn from the weights.
+        samples: indices in the validation data set.
         interval: draw at every ``interval``-th validation, beginning with the first.
 
     Raises:
@@ -44,11 +44,11 @@ class PicturesHook(Hook):
         samples: Sequence[int] = (0, 1, 2),
         interval: PositiveInt = 1,
     ) -> None:
-        unknown = [name for name in pictures if name not in (*PER_IMAGE, *OF_ALL)]
+        unknown = [name for name in pictures if name not in (*PER_IMAGE, *ACROSS_IMAGES)]
         if unknown:
             raise ConfigError(
                 f'PicturesHook: there is no picture {unknown[0]!r}; give some of '
-                f'{", ".join([*PER_IMAGE, *OF_ALL])}.'
+                f'{", ".join([*PER_IMAGE, *ACROSS_IMAGES])}.'
             )
         self.pictures, self.samples, self.interval = tuple(pictures), tuple(samples), interval
         self._validations = 0
@@ -74,8 +74,8 @@ class PicturesHook(Hook):
             for index in self.samples
         }
         for name in self.pictures:
-            if name in OF_ALL:
-                log_image(runner, name, OF_ALL[name](model, prepared.values()))
+            if name in ACROSS_IMAGES:
+                log_image(runner, name, ACROSS_IMAGES[name](model, prepared.values()))
             else:
                 for index, image in prepared.items():
                     log_image(runner, f'{name}_{index}', PER_IMAGE[name](model, image))

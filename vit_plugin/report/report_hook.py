@@ -31,7 +31,7 @@ from .pictures.figure_files import save_figure
 from .pictures.image_grid import GRID_COLUMNS, draw_grid
 from .pictures_hook import log_image
 
-CLASS_TABLES = 'classes'  # the name of the tables by class
+CLASS_TABLES = 'classes'  # file name of the tables by class, without suffix
 FEW_CLASSES = 20  # the console shows the scores of at most this many classes
 
 
@@ -49,17 +49,18 @@ class ReportHook(Hook):
     - ``val_predictions.png``, ``val_worst.png`` and ``val_best.png``: images with their ground
       truth and predictions.
 
-    The pictures are also images in the other logs of ``vis_backends``. All scores are in per cent,
-    those of MMDetection too. ``metrics.json`` has the last and the best value of every metric,
-    and all its (epoch or iteration, value). It also has the epochs, iterations and seconds, and the
-    seconds at each validation. The scores of classes and the confusion matrix are those of the last
-    validation; for a detector, they are computed only at the end of the run. A resumed run
-    continues the record of its checkpoint.
+    The pictures are also logged by the other ``vis_backends``. All scores are in per cent, also
+    those of MMDetection, which computes shares. ``metrics.json`` has the last and the best value of
+    every metric, and its ``history`` of pairs (epoch or iteration, value). It also has the epochs,
+    iterations and seconds of the run, and the seconds at each validation. The scores of classes and
+    the confusion matrix are those of the last validation; for a detector, they are computed only at
+    the end of the run. A resumed run continues the record of its checkpoint.
 
     Args:
         pictures: whether images of the data are drawn.
     """
 
+    # After the LoggerHook and before the CheckpointHook, which saves the record.
     priority = 'LOW'
     _resumed_record: Mapping[str, Any] = {}
 
@@ -119,12 +120,12 @@ class ReportHook(Hook):
         dataset, (rank, world) = runner.val_dataloader.dataset, get_dist_info()
         left_out = _left_out(runner)
         for sample in samples:
-            self._has_failed = True  # until the sample is recorded
+            self._has_failed = True  # stays so if the lines below raise
             if self._outcomes is None and (outcomes := outcomes_class(sample)):
                 model = without_ddp(runner.model)
                 self._outcomes = outcomes.of_model(model, classes_of(dataset), len(dataset))
-            # MMEngine's sampler deals positions to ranks in this order; the last ones are
-            # repetitions.
+            # MMEngine's sampler deals positions to ranks in turn, and repeats some at the end so
+            # that all ranks have equally many.
             position = self._num_samples * world + rank
             is_counted = position < len(dataset) and position not in left_out
             if self._outcomes is not None and is_counted:
@@ -154,6 +155,7 @@ class ReportHook(Hook):
         self._record.write(runner, self._scores, self._confusion)
 
     def _score(self) -> None:
+        """Compute the scores and the confusion matrix of the last validation."""
         assert self._outcomes is not None
         self._scores = self._outcomes.scores()
         try:
@@ -216,6 +218,7 @@ class ReportHook(Hook):
             runner.logger.warning(f'The report lacks {what}: {named_line(error)}.')
 
     def _save(self, runner: Runner, name: str, figure: Figure) -> None:
+        """Write a figure to the work directory, and log it, in the main process only."""
         if is_main_process():
             save_figure(figure, Path(runner.work_dir, f'{name}.png'))
             log_image(runner, name, figure)
@@ -229,7 +232,7 @@ class ReportHook(Hook):
 
 
 def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
-    """Pages of validation images, with their predictions."""
+    """Figures of validation images with their ground truth and predictions, by file name."""
     dataset = copy_dataset(runner.val_dataloader.dataset)
     for name, (heading, positions) in outcomes.pages().items():
         with preserved_rng(0):
@@ -240,7 +243,7 @@ def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
             for panel in outcomes.panels(position, rgb_pixels(item['inputs']))
         ]
         if panels:
-            # The panels of an image are in one row.
+            # Keep the panels of an image in one row.
             columns = GRID_COLUMNS - GRID_COLUMNS % outcomes.panels_per_image
             yield name, draw_grid(panels, outcomes.classes, heading, columns)
 

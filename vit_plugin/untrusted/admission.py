@@ -1,9 +1,11 @@
-"""Validate the config in a checkpoint, which is data of an unknown person, against the table.
+"""Validate the config in a checkpoint, which an unknown person may have written.
 
-Only the model, its preprocessing and the class names of such a config are used; a test also uses
-its data. Each type, argument and string is compared with :mod:`vit_plugin.untrusted.table`;
-anything that the table lacks is refused. Settings that no use needs are dropped: other hooks,
-optimizers, initial weights.
+Building a config calls any registered class with any arguments, which could open files or run code.
+So only the parts that are needed are used: the model, its preprocessing and the class names; a test
+also uses the data. Each class, argument and string in them is compared with the
+:class:`~vit_plugin.untrusted.table.Place` of :mod:`vit_plugin.untrusted.table` for this part of a
+config (a model, a transform, a data set ...); anything that the table lacks is refused. Settings
+that no use needs are dropped: other hooks, optimizers, initial weights.
 
 A config given with ``--config`` is a program, and is not validated here.
 """
@@ -42,13 +44,13 @@ def validate_untrusted(
     """
     scope = settings.get('default_scope', 'mmpretrain')
     hooks = settings.get('custom_hooks')
-    if isinstance(hooks, list):  # a test needs only the hook that puts averaged weights in place
-        averages = [
+    if isinstance(hooks, list):  # a test needs only the EMAHook, which swaps in the EMA weights
+        ema_hooks = [
             hook
             for hook in hooks
-            if isinstance(hook, Mapping) and _is_in(PLACES['hook'], hook.get('type'), scope)
+            if isinstance(hook, Mapping) and _is_allowed(PLACES['hook'], hook.get('type'), scope)
         ]
-        settings = {**settings, 'custom_hooks': averages}
+        settings = {**settings, 'custom_hooks': ema_hooks}
     return _Admission(path).validate_section(
         settings, USES[use], strings=NOTHING, field='', scope=scope
     )
@@ -69,10 +71,10 @@ class _Admission(NamedTuple):
         """Validate a section of a config, and return it without unused settings.
 
         Args:
-            section: the section.
-            place: its entry in the table.
+            section: the section, such as the dict of one layer.
+            place: its place in the table.
             strings: the pattern of strings in arguments for which the table has no rule.
-            field: its name in the config, for messages.
+            field: its dotted path in the config, for messages.
             scope: the framework of types without a prefix.
         """
         scope, admitted = section.get('_scope_', scope), {}
@@ -105,7 +107,7 @@ class _Admission(NamedTuple):
         if name in place.plain_types.get(argument, '').split():
             return
         # Within classes of this package, a name without a scope is one of ours.
-        if not (_is_in(place, name, scope) or _is_in(place, name, 'vit_plugin')):
+        if not (_is_allowed(place, name, scope) or _is_allowed(place, name, 'vit_plugin')):
             raise self.refusal(field, f'{name!r} as a {place.what}')
 
     def validate_argument(
@@ -155,17 +157,23 @@ class _Admission(NamedTuple):
         raise self.refusal(field, repr(value))
 
     def refusal(self, field: str, what: str) -> ConfigError:
-        """Build the error about a place in the config."""
+        """Build the error about a field of the config.
+
+        Args:
+            field: the dotted path of the field.
+            what: what it names.
+        """
         return ConfigError(
             f'The config in {self.path!r} names at {field} {what}, which is not in the table of '
             f'what a checkpoint may name; {UNTRUSTED_REMEDY}.'
         )
 
 
-def _is_in(place: Place, name: Any, scope: str) -> bool:
+def _is_allowed(place: Place, name: Any, scope: str) -> bool:
     """True if a class is allowed in this place."""
     if not isinstance(name, str):
         return False
+    # With a dot, so that mmdet.models does not allow mmdet.models_of_others.
     modules = tuple(f'{module}.' for module in place.modules.split())
     for registry in place.registries:
         module, class_name = find_registered(registry, name, scope)

@@ -1,6 +1,11 @@
 """What the config in a checkpoint may name: a table of places, classes and arguments.
 
-Everything else is refused. Numbers, booleans and None are harmless as any argument, since none of
+A :class:`Place` is a kind of section in a config, such as a model, a transform or a data set.
+``PLACES`` lists its allowed classes, and has a :data:`Rule` for each of their arguments that may
+have strings or sections. ``USES`` lists the top-level settings that each use of a checkpoint needs.
+:mod:`vit_plugin.untrusted.admission` compares configs with it, and refuses everything else.
+
+Numbers, booleans and None are harmless as any argument, since none of
 these classes opens, imports or downloads anything for one. Strings are accepted only for the
 argument names below, each with a pattern for its values: in the classes of these modules, none of
 these names is a file, an address, a module or an expression.
@@ -35,22 +40,26 @@ Rule = re.Pattern[str] | str | list[re.Pattern[str]]
 
 
 def same_rule(names: str, rule: Rule = NOTHING) -> dict[str, Rule]:
-    """The same rule for several arguments. Spaces separate their names."""
+    """The same rule for several arguments, whose names are separated by spaces.
+
+    By default they may have any plain value but strings.
+    """
     return dict.fromkeys(names.split(), rule)
 
 
 class Place(NamedTuple):
-    """A place in a config.
+    """A kind of section in a config, and what it may contain.
 
     Attributes:
-        what: its description for messages.
+        what: its description, for messages such as "... as a transform".
         registries: the registries of its classes.
         modules: the modules and packages of its classes, separated by spaces, as all lists below.
         names: the allowed classes; empty: all classes of these modules except ``refused``.
         refused: classes that open, import, download or evaluate something, or may never end.
         arguments: the rules of its arguments.
-        others: what happens to arguments without a rule. Those that are ``'taken'`` are plain
-            values without strings, or nested sections of the same place.
+        others: what happens to arguments without a rule: they are refused, dropped
+            (``'left out'``), or ``'taken'`` if they are plain values without strings, or nested
+            sections of the same place.
         unused: arguments that are dropped.
         emptied: arguments that are set to None, since some classes require them.
         plain_types: allowed types that are not classes of ``registries``, by argument.
@@ -68,7 +77,7 @@ class Place(NamedTuple):
     plain_types: Mapping[str, str] = {}
 
 
-# Imports of the recipes for detectors and query-based models, in this order.
+# The `custom_imports` of the recipes for detectors and query-based models, in this order.
 IMPORTABLE_MODULES = ('vit_plugin.detection', 'mmdet.models')
 DATA_MODULES = """
 mmengine.dataset mmpretrain.datasets mmdet.datasets mmseg.datasets vit_plugin.data
@@ -167,15 +176,15 @@ PLACES = dict(
         others='taken',
     ),
     # Prediction uses only the classes and the pipeline of a data set.
-    described=Place(
+    dataset_description=Place(
         'data set',
         registries=(root.DATASETS,),
         modules=DATA_MODULES,
-        arguments=DATASET_ARGUMENTS | same_rule('dataset', 'described'),
+        arguments=DATASET_ARGUMENTS | same_rule('dataset', 'dataset_description'),
         others='left out',
     ),
-    description=Place(
-        'data loader', arguments=same_rule('dataset', 'described'), others='left out'
+    loader_description=Place(
+        'data loader', arguments=same_rule('dataset', 'dataset_description'), others='left out'
     ),
     dataset=Place(
         'data set',
@@ -288,7 +297,7 @@ PLACES = dict(
         unused='vis_backends save_dir image classes palette dataset_name',
     ),
     hook=Place(
-        'average of the weights',
+        'hook for EMA weights',
         registries=(root.HOOKS,),
         modules='mmengine.hooks mmpretrain.engine vit_plugin.engine',
         names='EMAHook',
@@ -318,7 +327,7 @@ PREDICT = dict[str, Rule](
     data_preprocessor='model',
     default_scope=SCOPE_NAME,
     optimize=NOTHING,
-    test_dataloader='description',
+    test_dataloader='loader_description',
     test_cfg='loop',
 )
 TEST = (

@@ -1,4 +1,10 @@
-"""Read and write checkpoints of every format. This package handles names and arrays, not models."""
+"""Read and write checkpoints of every format, as names and arrays, without models.
+
+:func:`open_checkpoint` reads a file, an address or a name in a hub. :func:`recognize` finds the
+format of its weights, one of ``FORMATS``, and gives them the names of our models; :func:`export`
+does the reverse. Throughout, ``ours`` is a name or tensor of our models, and ``theirs`` one of the
+format. ``published_*`` modules also build the config of a third-party model.
+"""
 
 # isort: off
 # This import comes first, since its error says what to install if MMEngine is missing.

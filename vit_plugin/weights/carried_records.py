@@ -1,4 +1,7 @@
-"""Provenance records in files, and what publishers state for files without one."""
+"""Read and write provenance records in files, and find licenses that only publishers state.
+
+For what a record is, see :mod:`~vit_plugin.weights.provenance`.
+"""
 
 import re
 import zipfile
@@ -44,7 +47,7 @@ def file_record(path: Path) -> Provenance | None:
 
 
 def append_record(path: Path, record: Provenance) -> None:
-    """Append a record to a zip archive of torch or numpy, whose readers skip it.
+    """Write a record into a zip archive of torch or numpy, as its comment, which readers skip.
 
     Any other file stays unchanged, and so does an archive if the record is too long.
     """
@@ -56,7 +59,7 @@ def append_record(path: Path, record: Provenance) -> None:
 
 def checkpoint_record(checkpoint: Checkpoint) -> Provenance:
     """The record of an open checkpoint, with its hash."""
-    return _complete(carried_record(checkpoint), str(checkpoint.source), checkpoint.path)
+    return _for_file(carried_record(checkpoint), str(checkpoint.source), checkpoint.path)
 
 
 def exported_record(path: Path, metadata: Mapping[str, str] | None = None) -> Provenance:
@@ -71,7 +74,7 @@ def exported_record(path: Path, metadata: Mapping[str, str] | None = None) -> Pr
         if metadata is None
         else read_text_record(metadata.get(PROVENANCE_KEY, ''))
     )
-    return _complete(record, str(path), path)
+    return _for_file(record, str(path), path)
 
 
 def address_record(address: str, download: bool = True) -> Provenance:
@@ -87,11 +90,17 @@ def address_record(address: str, download: bool = True) -> Provenance:
         with suppress(ConfigError), nullcontext() if download else offline():
             if download or may_be_local(address):
                 return checkpoint_record(open_checkpoint(address, payload=False))
-    return _complete(None, address, None)
+    return _for_file(None, address, None)
 
 
-def _complete(record: Provenance | None, address: str, path: Path | None) -> Provenance:
-    """Add the file name and hash to a record, and, if it states no license, its publisher's."""
+def _for_file(record: Provenance | None, address: str, path: Path | None) -> Provenance:
+    """A record with a file's name and hash, and if it states no license, with its publisher's.
+
+    Args:
+        record: the record that the file carries, if any.
+        address: the path or address of the file.
+        path: the local file, if there is one.
+    """
     name = address if '://' in address else Path(address).name
     names = [address, name, *([path.name] if path else [])]
     record = replace(record or Provenance(name), source=name, sha256=digest(path) if path else '')
@@ -151,7 +160,7 @@ def digest(path: Path) -> str:
 
 
 @lru_cache(maxsize=64)
-def _digest(path: str, changed: int, size: int) -> str:
+def _digest(path: str, modified: int, size: int) -> str:
     """The SHA-256 of a file, cached until its modification time or size changes."""
     hasher = sha256()
     with open(path, 'rb') as file:

@@ -27,9 +27,10 @@ KNOWN_SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl', '.bin', '.ckpt'
 DOWNLOAD_TIMEOUT = 30.0  # seconds without a response, or below MIN_SPEED
 MIN_SPEED = 1024  # bytes per second
 RETRIES = 6  # for failed connections and busy servers: about a minute
-RETRY_PAUSE = 1.0  # half the seconds before the second retry; the waits are 0, 2, 4, 8, 16 and 32 s
+# urllib3 waits RETRY_PAUSE * 2 ** (n - 1) seconds before retry n, and 0 before the first.
+RETRY_PAUSE = 1.0
 LOCK_TIMEOUT = 3600.0  # seconds for another process that fetches the same file
-DOWNLOAD_CHUNK = 1 << 20
+DOWNLOAD_CHUNK = 1 << 20  # bytes
 
 
 def download(url: str) -> Path:
@@ -100,6 +101,7 @@ def cached_path(url: str) -> Path:
 
 
 def _cache() -> Path:
+    """The folder of all downloads."""
     return Path(torch.hub.get_dir(), 'checkpoints')
 
 
@@ -121,6 +123,10 @@ def _pinned_hash(url: str, name: str) -> str:
 @contextmanager
 def _lock(path: Path, shown: str) -> Iterator[None]:
     """Hold the lock of a download, if necessary after waiting for another process to end its own.
+
+    Args:
+        path: the file to download.
+        shown: its URL, for messages.
 
     Raises:
         ConfigError: if the other process takes longer than ``LOCK_TIMEOUT``, or has failed.
@@ -151,6 +157,11 @@ def _lock(path: Path, shown: str) -> Iterator[None]:
 
 def _fetch(url: str, path: Path, pinned: str) -> None:
     """Download a file next to its path, check its hash and content, and move it there.
+
+    Args:
+        url: its URL.
+        path: its path in the cache.
+        pinned: the beginning of the expected SHA-256, or ''.
 
     Raises:
         ConfigError: if it cannot be downloaded or read, or has another hash.
@@ -191,13 +202,13 @@ def _transfer(url: str, part: Path) -> str:
     import requests
     from requests.adapters import HTTPAdapter
 
-    timeout = _timeout()
-    retry = _retries()(
+    timeout = _read_timeout()
+    retry = _logged_retry_class()(
         RETRIES,
         backoff_factor=RETRY_PAUSE,
         status_forcelist=(408, 425, 429, 500, 502, 503, 504),
         raise_on_status=False,
-        # A server may ask for a wait of years.
+        # Otherwise, a server could ask for a wait of years.
         respect_retry_after_header=False,
     )
     with requests.Session() as session:
@@ -206,15 +217,15 @@ def _transfer(url: str, part: Path) -> str:
         session.max_redirects = 10
         with session.get(
             url, headers={'Accept-Encoding': 'identity'}, stream=True, timeout=timeout
-        ) as answer:
-            if answer.status_code != 200:
+        ) as response:
+            if response.status_code != 200:
                 raise requests.HTTPError(
-                    f'status {answer.status_code} {answer.reason or ""}'.strip()
+                    f'status {response.status_code} {response.reason or ""}'.strip()
                 )
-            return _receive(answer, part, timeout)
+            return _receive(response, part, timeout)
 
 
-def _retries() -> type:
+def _logged_retry_class() -> type:
     """A subclass of urllib3's ``Retry`` that logs the first retry."""
     from urllib3.util import Retry
 
@@ -230,7 +241,7 @@ def _retries() -> type:
     return LoggedRetry
 
 
-def _receive(answer: Any, part: Path, timeout: float) -> str:
+def _receive(response: Any, part: Path, timeout: float) -> str:
     """Write the body of a response to a file, and return its SHA-256.
 
     Raises:
@@ -239,16 +250,16 @@ def _receive(answer: Any, part: Path, timeout: float) -> str:
     """
     import requests
 
-    length = answer.headers.get('Content-Length', '')
+    length = response.headers.get('Content-Length', '')
     is_stated = length.isascii() and length.isdecimal()
-    is_encoded = 'Content-Encoding' in answer.headers  # then it is not the length of the file
+    is_encoded = 'Content-Encoding' in response.headers  # then it is not the length of the file
     total, digest = int(length) if is_stated and not is_encoded else None, sha256()
     window_start, window_bytes = monotonic(), 0
     with (
         open(part, 'wb') as file,
         tqdm(desc=part.name, total=total, unit='B', unit_scale=True, disable=None) as bar,
     ):
-        while chunk := answer.raw.read1(DOWNLOAD_CHUNK, decode_content=True):
+        while chunk := response.raw.read1(DOWNLOAD_CHUNK, decode_content=True):
             if file.tell() == 0 and re.match(
                 rb'\s*<(!doctype\s+html|html)\b', chunk[:1000], re.IGNORECASE
             ):
@@ -270,7 +281,7 @@ def _receive(answer: Any, part: Path, timeout: float) -> str:
     return digest.hexdigest()
 
 
-def _timeout() -> float:
+def _read_timeout() -> float:
     """The timeout in seconds: ``VIT_PLUGIN_DOWNLOAD_SECONDS``, or ``DOWNLOAD_TIMEOUT``."""
     text = os.environ.get('VIT_PLUGIN_DOWNLOAD_SECONDS', str(DOWNLOAD_TIMEOUT))
     if not re.fullmatch(r'\d{1,9}(\.\d{1,9})?', text) or not float(text):

@@ -1,7 +1,8 @@
-"""Encoders of transformers that our backbone computes: their config fields, by ``model_type``.
+"""Encoders of transformers that our backbone computes, by the ``model_type`` of their config.
 
-Each row follows the class of this ``model_type`` in transformers 5.24,
-``models/*/configuration_*.py``.
+Each has a :class:`~vit_plugin.weights.foreign_config.ConfigKind` with all fields of its config,
+since a field that no reader expects is an error. The fields and defaults are those of the class of
+this ``model_type`` in transformers 5.24, ``models/*/configuration_*.py``.
 """
 
 from collections.abc import Mapping
@@ -32,20 +33,20 @@ _DINOV2: Mapping[str, Any] = dict(
     use_swiglu_ffn=False,
     **MAP_FIELDS,
 )
+# Fields that do not affect predictions, by the reason.
 _UNUSED = {
     FOR_INITIALIZATION: 'initializer_range layerscale_value',
     FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
     FOR_MASKING: 'use_mask_token',
 }
-# DINOv3's blocks, also in `eomt_dinov3`.
+# Fields of DINOv3's blocks, which configs of `eomt_dinov3` have too.
 DINOV3_BIASES: Mapping[str, Any] = dict(
     query_bias=True, key_bias=False, value_bias=True, proj_bias=True, mlp_bias=True
 )
 DINOV3_UNUSED = {
     FOR_INITIALIZATION: 'initializer_range layerscale_value',
     FOR_DROPOUT: 'attention_dropout hidden_dropout_prob drop_path_rate',
-    'positions that move at random in a training': 'pos_embed_shift pos_embed_jitter '
-    'pos_embed_rescale',
+    'random shifts of positions in training': 'pos_embed_shift pos_embed_jitter pos_embed_rescale',
 }
 
 
@@ -56,7 +57,7 @@ class EncoderKind(NamedTuple):
         config: the fields of its config.
         interpolate_mode: how its code resamples its position table, see
             :class:`~vit_plugin.models.layers.pos_embed.PosEmbed`. Empty: it has rotary positions.
-        models: the classes whose weights are only the encoder.
+        models: the classes of transformers that are only this encoder, without a head.
     """
 
     config: ConfigKind

@@ -22,7 +22,8 @@ def read_complete(source: str, map_location: str | torch.device | None = None) -
     """Read a checkpoint for MMEngine's runner, from any source of :func:`open_checkpoint`.
 
     A checkpoint from MMEngine is returned complete, because resuming needs all of it, and so is a
-    published detector. For other files, only the weights are returned.
+    published model that a project reads, such as a detector. For other files, only the weights are
+    returned.
 
     Raises:
         ConfigError: see :func:`open_checkpoint`.
@@ -32,6 +33,7 @@ def read_complete(source: str, map_location: str | torch.device | None = None) -
     )
     content, (weights, _) = checkpoint.content, find_tensors(checkpoint.content)
     state = content.get('state_dict') if isinstance(content, Mapping) else None
+    # If the weights are elsewhere, such as in `ema`, MMEngine would not find them.
     if isinstance(state, Mapping) and weights.keys() <= state.keys():
         return dict(content, state_dict=dict(state))
     return dict(checkpoint.weights)
@@ -50,7 +52,7 @@ CheckpointLoader.register_scheme(
 # MMEngine's own reader, then those of the open contexts in the order in which they were entered.
 # The last one is active. Empty outside of all contexts.
 _readers: list[staticmethod] = []
-_switching = Lock()
+_switching = Lock()  # held while the reader is replaced
 
 
 @contextmanager
@@ -79,17 +81,17 @@ def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_complete) -
             meta.pop('config', None)
         return content
 
-    ours = staticmethod(load_checkpoint)
+    safe_reader = staticmethod(load_checkpoint)
     with _switching:
         if not _readers:
             _readers.append(CheckpointLoader.__dict__['load_checkpoint'])
-        _readers.append(ours)
-        CheckpointLoader.load_checkpoint = ours
+        _readers.append(safe_reader)
+        CheckpointLoader.load_checkpoint = safe_reader
     try:
         yield
     finally:
         with _switching:
-            _readers.remove(ours)
+            _readers.remove(safe_reader)
             CheckpointLoader.load_checkpoint = _readers[-1]
             if len(_readers) == 1:
                 _readers.clear()

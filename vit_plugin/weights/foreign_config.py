@@ -1,8 +1,10 @@
 """Read a config of another library, without ignoring any entry silently.
 
 A reader that picks the entries it knows might build another model than the one described. So
-:class:`ForeignConfig` records which entries were read, and :meth:`ForeignConfig.check` rejects the
-rest, unless they have no effect.
+:class:`ForeignConfig` records which entries were read: by ``config['name']`` or ``get``, by
+``require`` (only some values are supported), by ``check_agreement`` (the weights show the value
+anyway) or by ``ignore``. :meth:`ForeignConfig.check` then rejects the rest, unless they have no
+effect: because they are at their default, or unused by the config's :class:`ConfigKind`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +19,7 @@ from .report import shortened_list
 
 SHORT = Repr()  # shortens values in messages
 SHORT.maxstring = SHORT.maxother = 60  # characters
-SHORT.maxlist = SHORT.maxtuple = 12
+SHORT.maxlist = SHORT.maxtuple = 12  # items
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +28,9 @@ class ConfigKind:
 
     Attributes:
         defaults: the fields that affect predictions, with that library's defaults.
-        unused: the names of all other fields, by the reason why they do not affect predictions.
-        aliases: alternative names of fields.
+        unused: the names of all other fields, separated by spaces, by the reason why they do not
+            affect predictions.
+        aliases: alternative names of fields -> the names in ``defaults``.
     """
 
     defaults: Mapping[str, Any]
@@ -46,8 +49,8 @@ class ForeignConfig:
     Args:
         content: the entries.
         kind: its allowed fields.
-        subject: what has the entries, to begin a message.
-        prefix: prefix of field names, for a nested config.
+        subject: what has the entries, as the first words of a message.
+        prefix: prefix of field names in messages, for a nested config.
 
     Raises:
         ConfigError: if a field has two values, by its name and by an alias.
@@ -68,7 +71,7 @@ class ForeignConfig:
                 value = self.content.pop(alias)
                 if self.content.setdefault(name, value) != value:
                     raise self._error(
-                        f'{self._shown(name)} and {alias}={SHORT.repr(value)}, which are the same '
+                        f'{self._text(name)} and {alias}={SHORT.repr(value)}, which are the same '
                         'field; leave one out'
                     )
 
@@ -99,7 +102,7 @@ class ForeignConfig:
         annotation = Sequence[Any] if annotation in (list, tuple) else annotation
         if not fits(annotation, value):
             raise self._error(
-                f'{self._shown(name)}, where a value such as {default!r} is expected; correct it'
+                f'{self._text(name)}, where a value such as {default!r} is expected; correct it'
             )
         return value
 
@@ -120,7 +123,7 @@ class ForeignConfig:
         content = self.content.get(name)
         content = absent if content is None else content
         if not isinstance(content, Mapping):
-            raise self._error(f'{self._shown(name)}, where a config is expected; correct it')
+            raise self._error(f'{self._text(name)}, where a config is expected; correct it')
         model_type = content.get('model_type', next(iter(kinds)))
         if not isinstance(model_type, str) or model_type not in kinds:
             raise self._error(
@@ -138,22 +141,22 @@ class ForeignConfig:
         value = self.content.get(name, self.kind.defaults[name])
         if not any(_same(value, supported) for supported in values):
             raise self._error(
-                f'{self._shown(name)}, and models here compute '
+                f'{self._text(name)}, and models here compute '
                 f'{" or ".join(map(repr, values))}; give another model'
             )
 
-    def check_agreement(self, **shown: Any) -> None:
+    def check_agreement(self, **shown_by_weights: Any) -> None:
         """Raise a ``ConfigError`` if fields contradict the values that the weights show.
 
         Fields that this kind does not have are skipped.
         """
-        for name, value in shown.items():
+        for name, value in shown_by_weights.items():
             if not self.may_have(name):
                 continue
             self._read.add(name)
             if not _same(self.content.get(name, value), value):
                 raise self._error(
-                    f'{self._shown(name)}, but its weights show {value!r}; give the complete folder'
+                    f'{self._text(name)}, but its weights show {value!r}; give the complete folder'
                 )
 
     def ignore(self, *names: str) -> None:
@@ -162,7 +165,7 @@ class ForeignConfig:
 
     def unsupported(self, *names: str, why: str = '') -> ConfigError:
         """The error for fields with values that are not supported, at least not together."""
-        listed = ' and '.join(self._shown(name) for name in names)
+        listed = ' and '.join(self._text(name) for name in names)
         return self._error(f'{listed}, {why or "which no model here computes"}; give another model')
 
     def check(self) -> None:
@@ -188,11 +191,11 @@ class ForeignConfig:
                 if self.may_have(name)
                 else f'without {name}'
             )
-            yield self._shown(name), remedy
+            yield self._text(name), remedy
         for part in self._parts:
             yield from part._unread_entries()
 
-    def _shown(self, name: str) -> str:
+    def _text(self, name: str) -> str:
         """A field with its value, as text."""
         value = self.content.get(name, self.kind.defaults.get(name))
         return f'{self.prefix}{name}={SHORT.repr(value)}'

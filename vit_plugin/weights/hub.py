@@ -1,10 +1,10 @@
 """Weights from timm's and Hugging Face's hubs, and folders in the format of the latter.
 
-Such a folder has ``model.safetensors``, maybe split into several files, and a ``config.json``. The
-weights of any library's folder can be read. A folder of ``vit-plugin convert RUN --out FOLDER`` has
-an additional entry in its config, which makes it as complete as a checkpoint of MMEngine: with the
-config of the model, its preprocessing and its class names. The entry is untrusted data, like the
-config in a checkpoint, see :mod:`vit_plugin.untrusted`.
+A folder in the hub's format has ``model.safetensors``, maybe split into several files, and a
+``config.json``. The weights of any library's folder can be read. A folder of ``vit-plugin convert
+RUN --out FOLDER`` has an additional entry in its config, which makes it as complete as a checkpoint
+of MMEngine: with the config of the model, its preprocessing and its class names. The entry is
+untrusted data, like the config in a checkpoint, see :mod:`vit_plugin.untrusted`.
 """
 
 import logging
@@ -30,15 +30,16 @@ from .reading.shards import INDEX, shard_files
 TIMM_SCHEME = 'timm://'
 TIMM_SCHEMES = (TIMM_SCHEME, 'hf://timm/')  # prefixes of a timm model's name
 HUB_CONFIG, HUB_WEIGHTS = 'config.json', 'model.safetensors'
+# The files that may have the weights, in the order in which they are looked for.
 HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin')
 HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json', 'processor_config.json')
 SNAPSHOTS = 'snapshots'  # folder in the hub's cache of a model, with a folder for each revision
 CARD = 'README.md'  # the model card, which states the license
-ENTRY = 'vit_plugin'  # our entry in the config
+ENTRY = 'vit_plugin'  # the key of our entry in config.json
 
 
 class Entry(OpenDict):
-    """Our entry of ``config.json``.
+    """Our entry in the ``config.json`` of a model.
 
     Attributes:
         config: the settings for prediction, as Python text, which is read as plain values.
@@ -110,7 +111,14 @@ def weights_in(folder: str | Path) -> Path | None:
 
 
 def configs_next_to(file: Path) -> dict[str, Mapping[str, Any]]:
-    """The configs next to weights, by file name without suffix, if they exist and can be read."""
+    """The configs next to weights, by file name without suffix, if they exist and can be read.
+
+    Args:
+        file: the weights, one of ``HUB_FILES``. Any other file has no configs.
+
+    Raises:
+        LimitError: if a config is too large, or nested too deeply.
+    """
     configs: dict[str, Mapping[str, Any]] = {}
     if file.name not in HUB_FILES:
         return configs
@@ -131,6 +139,10 @@ def read_own_meta(hub_configs: Mapping[str, Mapping[str, Any]], file: Path) -> d
     """Our entry in the ``config.json`` next to weights, as the ``meta`` of a checkpoint.
 
     Empty if there is none.
+
+    Args:
+        hub_configs: see :func:`configs_next_to`.
+        file: the weights.
 
     Raises:
         ConfigError: if the entry is damaged.
@@ -182,6 +194,12 @@ def download_hugging_face(name: str) -> Path:
     """Download the weights of a model, with its configs and its card next to them.
 
     With ``HF_HUB_OFFLINE=1``, only the cache is used.
+
+    Returns:
+        The path of the weights, or of their index if they are in several files.
+
+    Raises:
+        ConfigError: if the model is gated, cannot be downloaded, or has none of ``HUB_FILES``.
     """
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, GatedRepoError
@@ -205,7 +223,8 @@ def download_hugging_face(name: str) -> Path:
                 'log in with hf auth login, or set HF_TOKEN.'
             ) from error
         except Exception as error:  # from the hub, its client library or the disk
-            # Without a network the error is an EntryNotFoundError too, and a FileNotFoundError.
+            # If the file is missing, the next is tried. Without a network, the error is also an
+            # EntryNotFoundError, but a FileNotFoundError too.
             if not isinstance(error, EntryNotFoundError) or isinstance(error, FileNotFoundError):
                 raise ConfigError(
                     f'hf://{name} cannot be downloaded ({_reason(error)}); check the name and the '
@@ -213,12 +232,16 @@ def download_hugging_face(name: str) -> Path:
                 ) from error
             if file == HUB_FILES[-1]:
                 raise ConfigError(f'hf://{name} has none of {", ".join(HUB_FILES)}.') from error
-    raise AssertionError
+    raise AssertionError  # the loop returns, or raises for its last file
 
 
 @quiet_retries()
 def download_timm(name: str) -> Mapping[str, Tensor]:
-    """Download the weights of a timm model."""
+    """Download the weights of a timm model.
+
+    Raises:
+        ConfigError: if timm has no such weights, or if they cannot be downloaded.
+    """
     import timm
 
     try:

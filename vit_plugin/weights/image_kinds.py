@@ -1,7 +1,9 @@
 """Image encoders and classifiers of transformers that our backbone computes, by ``model_type``.
 
-Each row follows the class of this ``model_type`` in transformers 5.24,
-``models/*/configuration_*.py`` and ``modeling_*.py``.
+For each ``model_type``, :data:`IMAGE_KINDS` states all fields of its config (a field that no reader
+expects is an error, see :class:`~vit_plugin.weights.foreign_config.ForeignConfig`), its image
+processor, its naming format, and what its weights must have. Each row follows the class of this
+``model_type`` in transformers 5.24, ``models/*/configuration_*.py`` and ``modeling_*.py``.
 """
 
 from collections.abc import Mapping
@@ -11,12 +13,16 @@ from .encoder_kinds import ENCODER_KINDS, MAP_FIELDS
 from .foreign_config import ConfigKind
 from .transformers_config import FOR_DROPOUT, FOR_INITIALIZATION, FOR_MASKING, transformers_kind
 
-# How the tokens of the last block become the input of a head, or the features without one: the
-# class token, the average of the patches, both, one head for each of two tokens, attention, the
-# average of the prefix tokens.
+# How the tokens of the last block become the input of a head, or the features without one:
+# 'cls': the class token; 'avg': the average of the patches; 'cls_avg': both; 'distilled': one head
+# for the class token, and one for the distillation token; 'map': attention pooling; 'prefix': the
+# average of the class token and the registers.
 Pooling = Literal['cls', 'avg', 'cls_avg', 'distilled', 'map', 'prefix']
+# A reason for unused fields, next to those of `transformers_config`.
 UNUSED_HEAD = 'a head that this class does not have'
-UNFILTERED = 'bicubic_mmpretrain'  # `interpolate_pos_encoding` of all except the DINOv2 family
+# Bicubic without antialiasing, as transformers' `interpolate_pos_encoding` resamples positions.
+# The DINOv2 family states its own mode in `encoder_kinds`.
+UNFILTERED = 'bicubic_mmpretrain'
 _VIT: Mapping[str, Any] = dict(
     hidden_size=768,
     num_hidden_layers=12,
@@ -38,6 +44,7 @@ _MAE = {
     UNUSED_HEAD: 'decoder_num_attention_heads decoder_hidden_size decoder_num_hidden_layers '
     'decoder_intermediate_size mask_ratio norm_pix_loss'
 }
+# Fields of the image tower of a model for images and text.
 _TOWER: Mapping[str, Any] = {name: value for name, value in _VIT.items() if name != 'qkv_bias'}
 _CLIP = transformers_kind(
     dict(_TOWER, patch_size=32, hidden_act='quick_gelu', layer_norm_eps=1e-5),
@@ -54,6 +61,7 @@ _SIGLIP = transformers_kind(
         FOR_DROPOUT: 'attention_dropout',
     },
 )
+# The config of a model for images and text, in which that of the image tower is nested.
 _TWO_TOWERS = transformers_kind(
     dict(vision_config=None, vision_config_dict=None),
     unused={
@@ -128,29 +136,31 @@ class ImageKind(NamedTuple):
 
     Attributes:
         config: the fields of the config of the encoder.
-        poolings: the pooling of each model class.
+        poolings: the pooling of each supported model class.
         processor: the image processor of this kind, a key of
             :data:`~vit_plugin.weights.processor_kinds.PROCESSORS`.
         names: the naming format, and the prefix of the encoder.
-        parts: those of :data:`OPTIONAL_PARTS` that every model has, besides registers.
+        required_parts: those of :data:`VARYING_PARTS` that every model of this kind has.
         interpolate_mode: how its code resamples its position table, see
             :class:`~vit_plugin.models.layers.pos_embed.PosEmbed`. Empty: it has rotary positions.
-        towers: the kind of a config with the encoder's config as ``vision_config``.
+        towers: for models of images and text, the fields of the config in which the encoder's is
+            the ``vision_config``.
         has_square_table: whether its code treats every position table as a square.
         unnormed: classes that leave out the norm after the last block.
-        may_have: those of :data:`OPTIONAL_PARTS` that depend on the config.
+        optional_parts: those of :data:`VARYING_PARTS` that depend on the config. Registers need not
+            be listed if the config has ``num_register_tokens``.
     """
 
     config: ConfigKind
     poolings: Mapping[str, Pooling]
     processor: str
     names: tuple[str, str]
-    parts: frozenset[str]
+    required_parts: frozenset[str]
     interpolate_mode: str = UNFILTERED
     towers: ConfigKind | None = None
     has_square_table: bool = False
     unnormed: tuple[str, ...] = ()
-    may_have: frozenset[str] = frozenset()
+    optional_parts: frozenset[str] = frozenset()
 
     def pooling(self, title: str, mean_pooling: bool) -> Pooling:
         """The pooling of a model class.
@@ -163,7 +173,8 @@ class ImageKind(NamedTuple):
         return 'cls' if is_beit and not mean_pooling else self.poolings[title]
 
 
-# Our names of parts that only some kinds of encoders have.
+# Our names of parts that only some kinds of encoders have. A bias is a table of relative positions:
+# OFFSETS_BIAS in each block, SHARED_BIAS once for all blocks.
 POSITION_KEY, TOKEN_KEY, REGISTER_KEY, STEM_BIAS_KEY = (
     'pos_embed',
     'cls_token',
@@ -174,7 +185,7 @@ SECOND_TOKEN, SCALE = 'dist_token', 'blocks.0.ls1.gamma'
 FIRST_NORM, STEM_NORM = 'norm_pre.weight', 'patch_embed.norm.weight'
 SHARED_BIAS = 'rel_pos_bias.relative_position_bias_table'
 OFFSETS_BIAS = f'blocks.0.attn.{SHARED_BIAS}'
-OPTIONAL_PARTS = frozenset(
+VARYING_PARTS = frozenset(
     (
         POSITION_KEY,
         TOKEN_KEY,
@@ -211,7 +222,7 @@ def _dino(name: str, title: str) -> ImageKind:
         poolings={**dict.fromkeys(kind.models, 'cls'), f'{title}ForImageClassification': 'cls_avg'},
         processor='Bit',
         names=('hf_dinov2', f'{name}.'),
-        parts=_TOKEN_PARTS | {SCALE},
+        required_parts=_TOKEN_PARTS | {SCALE},
         interpolate_mode=kind.interpolate_mode,
         has_square_table=True,
     )
@@ -225,8 +236,8 @@ def _beit(title: str, prefix: str) -> ImageKind:
         poolings={f'{title}{name}': 'avg' for name in names},
         processor='Beit',
         names=('hf_beit', prefix),
-        parts=frozenset((STEM_BIAS_KEY, TOKEN_KEY)),
-        may_have=frozenset((POSITION_KEY, SCALE, OFFSETS_BIAS, SHARED_BIAS)),
+        required_parts=frozenset((STEM_BIAS_KEY, TOKEN_KEY)),
+        optional_parts=frozenset((POSITION_KEY, SCALE, OFFSETS_BIAS, SHARED_BIAS)),
     )
 
 
@@ -237,10 +248,10 @@ def _aimv2(title: str, prefix: str, towers: ConfigKind | None = None) -> ImageKi
         poolings={title: 'map'},
         processor='CLIP',
         names=('hf_aimv2', prefix),
-        parts=frozenset((STEM_BIAS_KEY, STEM_NORM)),
+        required_parts=frozenset((STEM_BIAS_KEY, STEM_NORM)),
         towers=towers,
         has_square_table=True,
-        may_have=frozenset((POSITION_KEY,)),
+        optional_parts=frozenset((POSITION_KEY,)),
     )
 
 
@@ -259,7 +270,7 @@ IMAGE_KINDS = {
         poolings=dict(ViTModel='cls', ViTForImageClassification='cls'),
         processor='ViT',
         names=('hf', 'vit.'),
-        parts=_TOKEN_PARTS,
+        required_parts=_TOKEN_PARTS,
     ),
     'deit': ImageKind(
         transformers_kind(_VIT, unused=_UNUSED),
@@ -270,7 +281,7 @@ IMAGE_KINDS = {
         ),
         processor='DeiT',
         names=('hf_deit', 'deit.'),
-        parts=_TOKEN_PARTS | {SECOND_TOKEN},
+        required_parts=_TOKEN_PARTS | {SECOND_TOKEN},
     ),
     'vit_mae': ImageKind(
         transformers_kind(
@@ -279,21 +290,21 @@ IMAGE_KINDS = {
         poolings=dict(ViTMAEModel='cls', ViTMAEForPreTraining='cls'),
         processor='ViT',
         names=('hf', 'vit.'),
-        parts=_TOKEN_PARTS,
+        required_parts=_TOKEN_PARTS,
     ),
     'vit_msn': ImageKind(
         transformers_kind(dict(_VIT, layer_norm_eps=1e-6), unused=_UNUSED),
         poolings=dict(ViTMSNModel='cls', ViTMSNForImageClassification='cls'),
         processor='ViT',
         names=('hf', 'vit.'),
-        parts=_TOKEN_PARTS,
+        required_parts=_TOKEN_PARTS,
     ),
     'ijepa': ImageKind(
         transformers_kind(_VIT, unused=_UNUSED),
         poolings=dict(IJepaModel='avg', IJepaForImageClassification='avg'),
         processor='ViT',
         names=('hf', 'ijepa.'),
-        parts=_PATCH_PARTS,
+        required_parts=_PATCH_PARTS,
     ),
     'beit': _beit('Beit', 'beit.'),
     'data2vec-vision': _beit('Data2VecVision', 'data2vec_vision.'),
@@ -304,7 +315,7 @@ IMAGE_KINDS = {
         poolings=dict(DINOv3ViTModel='cls'),
         processor='DINOv3ViT',
         names=('hf_dinov3', ''),
-        parts=frozenset((STEM_BIAS_KEY, TOKEN_KEY, SCALE)),
+        required_parts=frozenset((STEM_BIAS_KEY, TOKEN_KEY, SCALE)),
         interpolate_mode='',
         has_square_table=True,
     ),
@@ -313,16 +324,16 @@ IMAGE_KINDS = {
         poolings=dict(PixioModel='prefix'),
         processor='Bit',
         names=('hf_pixio', ''),
-        parts=_TOKEN_PARTS,
+        required_parts=_TOKEN_PARTS,
         has_square_table=True,
-        may_have=frozenset((REGISTER_KEY,)),
+        optional_parts=frozenset((REGISTER_KEY,)),
     ),
     'clip': ImageKind(
         _CLIP,
         poolings=_CLIP_POOLINGS,
         processor='CLIP',
         names=_CLIP_NAMES,
-        parts=_CLIP_PARTS,
+        required_parts=_CLIP_PARTS,
         towers=_TWO_TOWERS,
         has_square_table=True,
         unnormed=('CLIPForImageClassification',),
@@ -332,7 +343,7 @@ IMAGE_KINDS = {
         poolings=_CLIP_POOLINGS,
         processor='CLIP',
         names=_CLIP_NAMES,
-        parts=_CLIP_PARTS,
+        required_parts=_CLIP_PARTS,
         has_square_table=True,
     ),
     'siglip': ImageKind(
@@ -340,7 +351,7 @@ IMAGE_KINDS = {
         poolings=_SIGLIP_POOLINGS,
         processor='Siglip',
         names=_SIGLIP_NAMES,
-        parts=_PATCH_PARTS,
+        required_parts=_PATCH_PARTS,
         towers=_TWO_TOWERS,
         has_square_table=True,
     ),
@@ -349,7 +360,7 @@ IMAGE_KINDS = {
         poolings=_SIGLIP_POOLINGS,
         processor='Siglip',
         names=_SIGLIP_NAMES,
-        parts=_PATCH_PARTS,
+        required_parts=_PATCH_PARTS,
         has_square_table=True,
     ),
     'aimv2': _aimv2('Aimv2Model', 'vision_model.', towers=_TWO_TOWERS),

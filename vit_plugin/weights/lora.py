@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.errors import ConfigError
 
 from .reading.lazy import Weights
@@ -23,7 +25,8 @@ def merge_adapters(weights: Weights, meta: Any) -> Weights:
 
     Args:
         weights: the weights of a checkpoint. Without adapters they are returned unchanged.
-        meta: the checkpoint's ``meta``. Our runner saves ``r`` and ``alpha`` in its ``lora``.
+        meta: the checkpoint's ``meta``. Our runner saves ``r`` (the rank) and ``alpha`` in its
+            ``lora``.
 
     Returns:
         The weights by the names of the model without adapters.
@@ -34,7 +37,10 @@ def merge_adapters(weights: Weights, meta: Any) -> Weights:
     if not has_adapters(weights):
         return weights
     settings = meta.get('lora') if isinstance(meta, Mapping) else None
-    if not isinstance(settings, Mapping) or not {'r', 'alpha'} <= settings.keys():
+    settings = settings if isinstance(settings, Mapping) else {}
+    rank: Any = settings.get('r')
+    alpha: Any = settings.get('alpha')
+    if not (fits(PositiveInt, rank) and fits(Positive, alpha)):
         raise ConfigError(
             'The checkpoint has LoRA adapters, but its meta lacks their scale, so that '
             'they cannot be merged; give a checkpoint of a vit_plugin run, or merge them with '
@@ -48,6 +54,11 @@ def merge_adapters(weights: Weights, meta: Any) -> Weights:
     for name in weights:
         if name.endswith(DOWN):
             layer = name.removesuffix(DOWN)
+            if f'{layer}.weight' not in plain or layer + UP not in weights:
+                raise ConfigError(
+                    f'The checkpoint has the LoRA adapter {name}, but lacks {layer}.weight or '
+                    f'{layer + UP}: it is damaged.'
+                )
             weight, down, up = plain[f'{layer}.weight'], weights[name], weights[layer + UP]
             for key in (name, layer + UP):
                 check_real(key, weights[key])
@@ -58,8 +69,6 @@ def merge_adapters(weights: Weights, meta: Any) -> Weights:
                     'is damaged.'
                 )
             # Summed in float64 and rounded once.
-            total = weight.double() + settings['alpha'] / settings['r'] * (
-                up.double() @ down.double()
-            )
+            total = weight.double() + alpha / rank * (up.double() @ down.double())
             plain[f'{layer}.weight'] = total.to(weight.dtype)
     return plain

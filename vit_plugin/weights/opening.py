@@ -37,7 +37,8 @@ class Checkpoint:
 
     Attributes:
         source: its source, as the user wrote it.
-        content: the whole content: the dict that a training saved, or tensors by name.
+        content: the whole content: the dict that a training saved, or tensors by name. See
+            ``weights`` for the tensors alone.
         hub_configs: the configs next to weights in a folder of the hub, by file name without
             suffix.
         path: the local file or folder; None for the name of a timm model.
@@ -135,6 +136,7 @@ def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
 
 
 def _openmmlab_url(name: str) -> str:
+    """The URL of a checkpoint that MMEngine lists, maybe by a deprecated name."""
     return get_external_models()[get_deprecated_model_names().get(name, name)]
 
 
@@ -148,9 +150,9 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
 
 
 def may_be_local(source: str) -> bool:
-    """False for an address whose file was not downloaded, True for anything else.
+    """False for a URL whose file was not downloaded yet, True for anything else.
 
-    So it is True for each name in a hub: the caches of hubs are not checked.
+    It is True for every name in a hub, since the caches of hubs are not checked.
     """
     scheme, separator, name = source.partition('://')
     if separator and scheme in ADDRESSES:

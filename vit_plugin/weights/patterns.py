@@ -1,9 +1,9 @@
-"""Patterns of keys.
+"""Patterns of a checkpoint's keys, which rules match in one format and fill in for the other.
 
 A pattern is a key with placeholders:
 
-- ``{i}`` is a number.
-- ``{i+1}`` is ``{i}`` of the other side plus one.
+- ``{i}``, ``{j}`` and ``{k}`` are numbers.
+- ``{i+1}`` is a number that is one larger than ``{i}`` in the other format's key.
 - ``{rest}`` is any ending.
 - ``(a|b)`` is a choice. Reading accepts both, writing uses the first.
 """
@@ -13,6 +13,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
+# The placeholders of a key and their values, sorted by name: (('i', 3), ('rest', 'weight')).
 Indices = tuple[tuple[str, int | str], ...]
 _TOKEN = re.compile(r'\{(?P<name>\w+?)(?:\+(?P<offset>\d))?\}|\((?P<choice>[^()]*)\)')
 

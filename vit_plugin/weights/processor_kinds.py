@@ -1,6 +1,7 @@
 """The supported image processors of transformers 5.24: their fields and defaults.
 
-They are class attributes in ``models/*/image_processing_*.py``.
+They are class attributes in ``models/*/image_processing_*.py``. All fields are listed, since one
+that no reader expects is an error, see :class:`~vit_plugin.weights.foreign_config.ConfigKind`.
 """
 
 from timm.data import (
@@ -70,6 +71,7 @@ _CLIP = processor_kind(
     BICUBIC, OPENAI_CLIP_MEAN, OPENAI_CLIP_STD, dict(shortest_edge=224), crop=224
 )
 _MOBILE = processor_kind(BILINEAR, size=dict(shortest_edge=256), crop=224)
+# By the name of the class without ImageProcessor.
 PROCESSORS = {
     'ViT': processor_kind(BILINEAR),
     'DeiT': processor_kind(BICUBIC, size=_SQUARE_256, crop=224),

@@ -1,4 +1,8 @@
-"""Convert an image processor of transformers to test transforms."""
+"""Convert an image processor of transformers to test transforms and a normalization.
+
+Each field of its file is read, required or ignored, since unread fields are an error, see
+:class:`~vit_plugin.weights.foreign_config.ForeignConfig`.
+"""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +16,7 @@ from vit_plugin.arguments.fields import Fraction, Numbers, Positive, PositiveInt
 from .foreign_config import ForeignConfig
 from .processor_kinds import PROCESSORS, SHORTER_EDGE_KINDS
 
-FILE = 'preprocessor_config.json'
+PROCESSOR_FILE = 'preprocessor_config.json'
 PILLOW_RESAMPLING = ('nearest', 'lanczos', 'bilinear', 'bicubic', 'box', 'hamming')  # by number
 PROCESSOR_CLASS_ENDINGS = (
     'ImageProcessorFast',
@@ -24,7 +28,7 @@ CROP_TYPE = 'vit_plugin.FloorCenterCrop'
 CONVNEXT_UNCROPPED = 384  # from this side on, ConvNeXt's processor does not crop
 LEVIT_FACTOR = 256 / 224  # LeViT resizes the shorter edge to this multiple of the stated one
 KNOWN_SIZES = 'where height and width or shortest_edge are expected'  # in messages
-Color = Annotated[Numbers, Len(3, 3)]
+RgbNumbers = Annotated[Numbers, Len(3, 3)]
 Sides = Mapping[str, PositiveInt]
 
 
@@ -52,11 +56,13 @@ def processor_pixels(
         uncropped = dict(crop_pct=None) if 'crop_pct' in PROCESSORS[default_kind].defaults else {}
         content = dict(uncropped, size=dict(height=height, width=width), do_center_crop=False)
         print_log(
-            f'There is no {FILE}: images are resized to {width} x {height} pixels, and have the '
-            f'colors that a {default_kind}ImageProcessor gives them.',
+            f'There is no {PROCESSOR_FILE}: images are resized to {width} x {height} pixels, and '
+            f'have the colors that a {default_kind}ImageProcessor gives them.',
             'current',
         )
-    config = ForeignConfig(content, PROCESSORS.get(kind, PROCESSORS[default_kind]), f'its {FILE}')
+    config = ForeignConfig(
+        content, PROCESSORS.get(kind, PROCESSORS[default_kind]), f'its {PROCESSOR_FILE}'
+    )
     if kind not in PROCESSORS:
         is_new = 'image_processor_type' in content
         field = 'image_processor_type' if is_new else 'feature_extractor_type'
@@ -64,7 +70,7 @@ def processor_pixels(
     config.require('do_pad', None, False)
     config.ignore('pad_size')
     steps = _resize(config, kind) + _crop(config, kind)
-    normalization = _colors(config)
+    normalization = _normalization(config)
     config.check()
     return steps, normalization
 
@@ -81,7 +87,7 @@ def _resize(config: ForeignConfig, kind: str) -> list[Section]:
         return []
     method = dict(interpolation=PILLOW_RESAMPLING[resample], backend='pillow')
     if {*size} == {'height', 'width'}:
-        # Any side would show whether the `crop_pct` has an effect.
+        # 1000 stands for any side: it shows whether the `crop_pct` has an effect.
         if kind == 'PoolFormer' and _edge_before_crop(config, kind, 1000) != 1000:
             raise config.unsupported('crop_pct', 'size', why='where a shortest_edge is expected')
         config.ignore('crop_pct')
@@ -141,11 +147,14 @@ def _crop(config: ForeignConfig, kind: str) -> list[Section]:
     return [dict(type=CROP_TYPE, crop_size=(width, height))]
 
 
-def _colors(config: ForeignConfig) -> Section:
+def _normalization(config: ForeignConfig) -> Section:
     """Mean and standard deviation (0 to 255), and ``to_rgb=False`` if the model takes BGR."""
     factor = config.get('rescale_factor', Positive) if config['do_rescale'] else 1.0
     config.ignore('rescale_factor')
-    mean, std = config.get('image_mean', Color | None), config.get('image_std', Color | None)
+    mean, std = (
+        config.get('image_mean', RgbNumbers | None),
+        config.get('image_std', RgbNumbers | None),
+    )
     second_std = std  # an EfficientNet's processor divides by it twice
     is_mobilevit = config.may_have('do_flip_channel_order')  # its processor does not normalize
     if is_mobilevit or not config.get('do_normalize', bool | None):
@@ -158,13 +167,13 @@ def _colors(config: ForeignConfig) -> Section:
             std = [value * second for value, second in zip(std, second_std, strict=True)]
     if mean is None or std is None or not all(value > 0 for value in std):
         raise config.unsupported('image_mean', 'image_std')
-    colors: Section = {
+    normalization: Section = {
         name: [_rounded(value / factor) for value in values]
         for name, values in (('mean', mean), ('std', std))
     }
     if is_mobilevit and config['do_flip_channel_order']:
-        return dict(colors, to_rgb=False)
-    return colors
+        return dict(normalization, to_rgb=False)
+    return normalization
 
 
 def _rounded(value: float) -> float:

@@ -39,7 +39,7 @@ class Provenance:
     links: tuple[tuple[str, 'Provenance'], ...] = ()
 
     def plain(self) -> dict[str, Any]:
-        """The record as plain values."""
+        """The record as plain values. Each link is ``{'part': role, 'of': record}``."""
         texts = {name: value for name in TEXT_FIELDS if (value := getattr(self, name))}
         links = [dict(part=role, of=record.plain()) for role, record in self.links]
         return {**texts, **({'links': links} if links else {})}
@@ -128,7 +128,14 @@ def read_text_record(text: str) -> Provenance | None:
 def made_of(
     made: str, source: str, links: Sequence[tuple[str, Provenance]] = (), license: str = ''
 ) -> Provenance:
-    """The record of weights that this package makes, with the license that their maker states."""
+    """The record of weights that this package makes, with the license that their maker states.
+
+    Args:
+        made: how they are made, see :class:`Provenance`.
+        source: the address, or the path of the file, whose name alone is recorded.
+        links: what they are made from, each with its role.
+        license: the license of the new weights; empty if it is not stated.
+    """
     stated = 'who made it' if license else ''
     name = source if '://' in source else Path(source).name
     return Provenance(name, license, stated, '', made, f'vit_plugin {__version__}', tuple(links))

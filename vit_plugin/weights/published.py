@@ -1,7 +1,10 @@
-"""Third-party checkpoint metadata.
+"""Third-party checkpoint metadata, from which projects build the config of the same model here.
 
 It comes from the ``config.json`` next to the file, the settings that its training saved, or the
 names and shapes of its tensors. Projects read it, see :attr:`vit_plugin.project.Project.published`.
+They must read, require or ignore each field of the ``config.json``, see
+:class:`~vit_plugin.weights.foreign_config.ForeignConfig`: one that affects the model and is left
+over is an error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +23,10 @@ from .opening import Checkpoint
 from .reading.lazy import Lazy, Weights
 from .recognition import Recognized, recognize, without_wrapper_prefixes
 
-Colors = Annotated[Sequence[float], Len(3, 3)]
-LIGHTNING_PREFIX = 'model.'  # prefix of each name in the checkpoint of a LightningModule
+RgbFloats = Annotated[Sequence[float], Len(3, 3)]
+# Prefixes of all names in a file whose model is an attribute: of a LightningModule, or of the
+# TimmWrapper of transformers.
+MODEL_PREFIXES = ('model.', 'timm_model.')
 DEFAULT_CLASS_PREFIX = 'LABEL_'  # beginning of transformers' default class names
 
 
@@ -36,8 +41,8 @@ class Published:
             ``processor_config.json``.
         settings: the settings that the training saved.
         saved: the same settings, by their entry in the file.
-        read_configs: the configs that readers have accessed.
-        unused: prefixes of our names of weights that the model does not have.
+        read_configs: the configs that readers have accessed, whose fields are checked afterwards.
+        unused: beginnings of our names of weights that the model does not have.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -58,21 +63,21 @@ class Published:
             self.settings |= self.saved[name]
 
     @property
-    def kind(self) -> str:
+    def model_type(self) -> str:
         """The ``model_type`` of a config of transformers, or ''."""
         return str(self.config.get('model_type', ''))
 
-    def described_by(self, kind: ConfigKind, *classes: str) -> ForeignConfig | None:
+    def described_by(self, config_kind: ConfigKind, *classes: str) -> ForeignConfig | None:
         """The ``config.json`` as a :class:`ForeignConfig`.
 
         Entries that the reader leaves unread are an error, see
         :func:`~vit_plugin.weights.published_run.as_run`.
 
         Args:
-            kind: its allowed fields.
+            config_kind: its allowed fields.
             classes: the supported classes of transformers. For any other, None is returned.
         """
-        config = ForeignConfig(self.config, kind)
+        config = ForeignConfig(self.config, config_kind)
         if not {*(config.get('architectures', Sequence[str] | None) or classes)} <= {*classes}:
             return None
         self.read_configs.append(config)
@@ -80,7 +85,7 @@ class Published:
 
     @cached_property
     def ours(self) -> Recognized:
-        """The weights by our names."""
+        """The weights by our names, in the format that they are recognized as."""
         return recognize(self.weights)
 
     def shape(self, key: str) -> tuple[int, ...]:
@@ -95,7 +100,10 @@ class Published:
         return tuple(weights[key].shape)
 
     def count(self, start: str) -> int:
-        """The number of modules ``{start}0``, ``{start}1``, ..., by their own names or ours."""
+        """The number of modules ``{start}0``, ``{start}1``, ..., by their own names or ours.
+
+        For example, ``count('blocks.')`` is the number of blocks.
+        """
         names = (*self.weights, *self.ours)
         ends = (name.removeprefix(start) for name in names if name.startswith(start))
         return len({end.partition('.')[0] for end in ends})
@@ -108,12 +116,12 @@ class Published:
 
         Args:
             default: the side, or height and width, if the file states no size.
-            normalized: whether images are normalized if the file does not say.
+            normalized: whether images are normalized if the file has no ``do_normalize``.
         """
         height, width = (default, default) if isinstance(default, int) else default
         size = get_typed(self.processor, 'size', Mapping, {})
-        mean = get_typed(self.processor, 'image_mean', Colors, IMAGENET_DEFAULT_MEAN)
-        std = get_typed(self.processor, 'image_std', Colors, IMAGENET_DEFAULT_STD)
+        mean = get_typed(self.processor, 'image_mean', RgbFloats, IMAGENET_DEFAULT_MEAN)
+        std = get_typed(self.processor, 'image_std', RgbFloats, IMAGENET_DEFAULT_STD)
         if not get_typed(self.processor, 'do_normalize', bool, normalized):
             mean, std = (0.0,) * 3, (1.0,) * 3
         width = get_typed(size, 'width', PositiveInt, width)
@@ -138,18 +146,30 @@ class Published:
         return pairs or dict(enumerate(get_typed(self.settings, 'class_names', Sequence[str], ())))
 
 
-def get_typed(source: Any, name: str, kind: Any, default: Any) -> Any:
-    """An entry of a dict, or the default if it is missing or of another type."""
+def get_typed(source: Any, name: str, annotation: Any, default: Any) -> Any:
+    """An entry of a dict, or the default if it is missing or of another type.
+
+    Args:
+        source: the dict. Anything else has no entries.
+        name: the key of the entry.
+        annotation: its type.
+        default: the default.
+    """
     value = source.get(name) if isinstance(source, Mapping) else None
-    return value if value is not None and fits(kind, value) else default
+    return value if value is not None and fits(annotation, value) else default
 
 
 def without_training_prefixes(weights: Weights) -> Weights:
-    """The weights without the prefixes of torch's wrappers and of a LightningModule's model."""
+    """The weights without the prefixes of torch's wrappers, and of a module around the model."""
     weights = without_wrapper_prefixes(weights)
-    if not all(name.startswith(LIGHTNING_PREFIX) for name in weights):
-        return weights
-    return Lazy(
-        [name.removeprefix(LIGHTNING_PREFIX) for name in weights],
-        lambda name: weights[LIGHTNING_PREFIX + name],
-    )
+    for prefix in MODEL_PREFIXES:
+        if weights and all(name.startswith(prefix) for name in weights):
+            names = [name.removeprefix(prefix) for name in weights]
+            return Lazy(names, lambda name, prefix=prefix: weights[prefix + name])
+    return weights
+
+
+def without_model_prefix(name: str) -> str:
+    """The name of a weight without one of :data:`MODEL_PREFIXES`."""
+    prefix = next(filter(name.startswith, MODEL_PREFIXES), '')
+    return name.removeprefix(prefix)

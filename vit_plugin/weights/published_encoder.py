@@ -1,4 +1,8 @@
-"""Convert a third-party encoder's config, checked against its weights, to our backbone's."""
+"""Convert a third-party encoder's config, checked against its weights, to our backbone's.
+
+Each field of the config is read, compared with the weights or required to have a supported value,
+since unread fields are an error, see :class:`~vit_plugin.weights.foreign_config.ForeignConfig`.
+"""
 
 import math
 from collections.abc import Sequence
@@ -73,7 +77,7 @@ def encoder_section(
     rows = published.shape('pos_embed')[1] if 'pos_embed' in published.ours else None
     grid = (math.isqrt(rows or 0),) * 2
     if config is not None:
-        _compare(config, arch, options)
+        _check_sizes_and_biases(config, arch, options)
         if is_plain:
             config.check_agreement(num_channels=channels)
             config.require('num_channels', 3)
@@ -89,6 +93,7 @@ def encoder_section(
             f'its images have {channels} channels, and its patches {height} x {patch} pixels; give '
             'a model of square patches of RGB images'
         )
+    # Everything else is as in timm's models.
     numerics = dict(base='timm', act_cfg=act_cfg, norm_cfg=dict(eps=eps))
     sides = [patch * side for side in grid]
     size: Any = sides[0] if sides[0] == sides[1] else sides
@@ -130,14 +135,15 @@ def shown_fields(arch: Section, options: Section) -> Section:
 
 
 def dinov3_rotary(config: ForeignConfig, field: str = 'rope_theta') -> Section:
-    """DINOv3's positions, whose wavelengths this field of the config scales."""
+    """The ``pos_embed`` of a DINOv3, whose wavelengths this field of the config scales."""
     base = float(config.get(field, Positive))
     return dict(type='none', rotary=dict(form='centred', planes='halves', temperature=base))
 
 
-def _compare(config: ForeignConfig, arch: Section, options: Section) -> None:
+def _check_sizes_and_biases(config: ForeignConfig, arch: Section, options: Section) -> None:
     """Raise a ``ConfigError`` for a size or a bias that the weights or our blocks do not have."""
     width, hidden, gated = arch['embed_dims'], arch['feedforward_channels'], options['gated_mlp']
+    # First the biases that our blocks do not have, for which the message can say so.
     biases = tuple(map(config.content.get, SEPARATE_BIASES))
     if all(map(config.sets, SEPARATE_BIASES)) and biases not in QKV_BIASES:
         why = 'of which ours has all, none, or all but the keys'
@@ -152,7 +158,7 @@ def _compare(config: ForeignConfig, arch: Section, options: Section) -> None:
 
 
 def hidden_channels(width: int, ratio: float, gated: bool) -> int:
-    """Channels of DINOv2's MLP: with SwiGLU two thirds, rounded up to a multiple of 8."""
+    """Hidden channels of DINOv2's MLP: with SwiGLU two thirds, rounded up to a multiple of 8."""
     return -(-int(int(width * ratio) * 2 / 3) // 8) * 8 if gated else int(width * ratio)
 
 
@@ -214,4 +220,5 @@ def _grid(
 
 
 def _pair(size: Any) -> tuple[int, int]:
+    """Height and width, of one number for both or of a sequence."""
     return (size, size) if isinstance(size, int) else tuple(size)

@@ -1,4 +1,10 @@
-"""Configs for image encoders and classifiers in the format of transformers."""
+"""Build the config of an image encoder or classifier in the format of transformers.
+
+The ``config.json`` and the weights must agree, and the reader reads, requires or ignores each field
+of the config, since unread fields are an error, see
+:class:`~vit_plugin.weights.foreign_config.ForeignConfig`. The supported models are in
+:mod:`~vit_plugin.weights.image_kinds`.
+"""
 
 from collections.abc import Sequence
 
@@ -10,12 +16,12 @@ from .foreign_config import ForeignConfig
 from .image_kinds import (
     IMAGE_KINDS,
     OFFSETS_BIAS,
-    OPTIONAL_PARTS,
     POSITION_KEY,
     REGISTER_KEY,
     SCALE,
     SHARED_BIAS,
     STEM_NORM,
+    VARYING_PARTS,
     ImageKind,
     Pooling,
 )
@@ -35,7 +41,7 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
     Raises:
         ConfigError: if our backbone cannot compute it.
     """
-    kind = IMAGE_KINDS.get(published.kind)
+    kind = IMAGE_KINDS.get(published.model_type)
     if kind is None:
         return None
     config = published.described_by(kind.towers or kind.config, *kind.poolings)
@@ -44,8 +50,8 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
     name = _class_of(published, kind)
     classifies, tower = 'Classification' in name, _tower(kind, config)
     tower.ignore(*MAP_FIELDS)  # fields of another class, a backbone for feature maps
-    mean = tower.may_have('use_mean_pooling') and tower['use_mean_pooling']
-    pooling = kind.pooling(name, mean)
+    uses_mean = tower.may_have('use_mean_pooling') and tower['use_mean_pooling']
+    pooling = kind.pooling(name, uses_mean)
     backbone = _backbone(published, kind, tower, name)
     model: Section = dict(type='ImageClassifier')
     _pool(published, pooling, classifies, backbone, model)
@@ -73,7 +79,7 @@ def _class_of(published: Published, kind: ImageKind) -> str:
 
 
 def _tower(kind: ImageKind, config: ForeignConfig) -> ForeignConfig:
-    """The config of the encoder, which may be nested in the model's config."""
+    """The config of the image encoder, which may be nested in that of a model with text."""
     if kind.towers is None:
         return config
     # Files of 2022 have the config twice, and transformers uses the second one.
@@ -89,7 +95,14 @@ def _tower(kind: ImageKind, config: ForeignConfig) -> ForeignConfig:
 
 
 def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name: str) -> Section:
-    """The arguments of a :class:`~vit_plugin.models.VisionTransformer`, except ``out_type``."""
+    """The config of a :class:`~vit_plugin.models.VisionTransformer`, except ``out_type``.
+
+    Args:
+        published: the checkpoint.
+        kind: the models with its ``model_type``.
+        config: the config of the encoder.
+        name: the class of transformers.
+    """
     _check_parts(published, kind, config)
     backbone = encoder_section(published, config, has_square_table=kind.has_square_table)
     options: Section = backbone['encoder']
@@ -143,6 +156,11 @@ def _check_table(config: ForeignConfig, field: str, shown: bool) -> None:
     """Raise a ``ConfigError`` if weights have a table that transformers does not use, or lack it.
 
     Without the field, transformers uses no such table.
+
+    Args:
+        config: the config of the encoder.
+        field: its field that says whether there is a table.
+        shown: whether the weights have it.
     """
     if config.may_have(field) and config[field] != shown:
         raise config.unsupported(field, why=f'but its weights show {shown}')
@@ -187,26 +205,29 @@ def _norm_follows_pooling(published: Published, config: ForeignConfig, name: str
     if name.endswith(MASKED_MODEL_ENDING):
         config.require('use_mean_pooling', True)
         return False
-    mean, has_norm = bool(config['use_mean_pooling']), POOL_NORM in published.ours
-    # Data2VecVisionModel has neither norm.
-    if mean != has_norm and (has_norm or 'Classification' in name):
+    uses_mean, has_norm = bool(config['use_mean_pooling']), POOL_NORM in published.ours
+    # A Data2VecVisionModel that averages has no norm, neither before nor after it.
+    if uses_mean != has_norm and (has_norm or 'Classification' in name):
         raise config.unsupported('use_mean_pooling', why='but its weights show the opposite')
-    return mean
+    return uses_mean
 
 
 def _check_parts(published: Published, kind: ImageKind, config: ForeignConfig) -> None:
     """Raise a ``ConfigError`` if the weights have modules that their kind lacks, or vice versa."""
-    actual = {part for part in OPTIONAL_PARTS if part in published.ours} - kind.may_have
+    actual = {part for part in VARYING_PARTS if part in published.ours} - kind.optional_parts
     if config.may_have('num_register_tokens'):
         actual -= {REGISTER_KEY}
     scale = 'layer_scale_init_value'
     if config.may_have(scale) and (config.get(scale, float) > 0) != (SCALE in published.ours):
         raise config.unsupported(scale, why='but its weights show the opposite')
-    for parts, verb in ((actual - kind.parts, 'have'), (kind.parts - actual, 'lack')):
+    for parts, verb in (
+        (actual - kind.required_parts, 'have'),
+        (kind.required_parts - actual, 'lack'),
+    ):
         if parts:
             raise ConfigError(
                 f'its weights {verb} {min(parts)}, unlike each model of '
-                f'model_type={published.kind!r}; give the complete folder of one model'
+                f'model_type={published.model_type!r}; give the complete folder of one model'
             )
 
 
@@ -216,6 +237,13 @@ def _pool(
     """Add the backbone with its ``out_type``, and the neck that pools its tokens, to the model.
 
     Weights of modules that the model then lacks are marked as unused.
+
+    Args:
+        published: the checkpoint.
+        pooling: how the class of transformers pools.
+        classifies: whether the model is a classifier, and not only an encoder.
+        backbone: the config of the backbone, which gets its ``out_type``.
+        model: the config of the model, which gets ``backbone`` and maybe ``neck``.
     """
     width, options = backbone['arch']['embed_dims'], backbone['encoder']
     model['backbone'] = backbone
@@ -242,7 +270,7 @@ def _pool(
 
 
 def _norm_of(backbone: Section) -> Section:
-    """The ``norm_cfg`` of the encoder in full."""
+    """The ``norm_cfg`` of the encoder, with its type."""
     return dict(dict(type='LN'), **backbone['numerics']['norm_cfg'])
 
 

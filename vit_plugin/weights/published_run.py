@@ -1,6 +1,7 @@
-"""Present third-party checkpoints like a run of this package, so that every command takes them.
+"""Present third-party checkpoints like those of a run, so that every command takes them.
 
-Projects know their models, see :attr:`vit_plugin.project.Project.published`.
+Projects know their models, see :attr:`vit_plugin.project.Project.published`. Their readers build
+the config of the same model here, which is added to the weights as MMEngine would have saved it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +18,15 @@ from vit_plugin.project import declared_rows
 from .opening import Checkpoint
 from .reading.lazy import Lazy, Weights
 
-# timm's prefixes of names -> ours.
+# The beginnings of names in timm -> those of addresses here.
 TIMM_ADDRESSES = {'local-dir:': '', 'local_dir:': '', 'hf-hub:': 'hf://', 'hf_hub:': 'hf://'}
 
 
 def address_of(name: str) -> str:
-    """The address of a published model's weights, by its name. Other texts stay unchanged."""
+    """The address of a published model's weights, by its name (its license is logged).
+
+    Any other text, such as a path, is returned unchanged.
+    """
     for start, ours in TIMM_ADDRESSES.items():
         if name.startswith(start):
             return ours + name.removeprefix(start)
@@ -40,8 +44,8 @@ def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
 
     Args:
         checkpoint: the open checkpoint.
-        images: whether to include image encoders and classifiers, whose weights have a known format
-            even without their config.
+        images: whether to include image encoders and classifiers. Their weights can be loaded
+            without this, since they have a known format.
 
     Raises:
         ConfigError: if it is a published model of a kind that cannot be built here, if its config
@@ -81,6 +85,7 @@ def _content(ours: Weights, settings: Mapping[str, Any], classes: Sequence[str])
     """The content that MMEngine would have saved: config, classes, and the weights by our names."""
     modules = settings['model']
     is_prefixed = any(name.startswith('backbone.') for name in ours)
+    # Names of the backbone get its prefix. Those of another module, such as the head, have theirs.
     names = {
         name if is_prefixed or name.partition('.')[0] in modules else f'backbone.{name}': name
         for name in ours

@@ -1,4 +1,4 @@
-"""The MMEngine config of a published model: classes, preprocessing and test pipeline."""
+"""Build the MMEngine config around a published model: classes, preprocessing, test pipeline."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -88,7 +88,7 @@ def classifier_settings(
 
 
 def imagenet_names(count: int) -> list[str]:
-    """ImageNet's names for this number of classes (logged), or [] if it has no such set."""
+    """ImageNet's class names (logged) if one of its sets has this number, else []."""
     subset = infer_imagenet_subset(dict(num_classes=count))
     if not subset:
         return []
@@ -171,6 +171,10 @@ def _settings(
 
 
 def bgr_normalization(mean: Sequence[float], std: Sequence[float]) -> Section:
-    """Arguments of a preprocessor for BGR images, from a normalization of RGB in 0 to 1."""
+    """Arguments of a preprocessor that takes BGR images, as OpenCV reads them.
+
+    Args:
+        mean, std: the normalization of RGB images in [0, 1].
+    """
     means, deviations = ([round(255 * x, 3) for x in values] for values in (mean, std))
     return dict(mean=means, std=deviations, bgr_to_rgb=True)

@@ -1,4 +1,7 @@
-"""Published classifiers and encoders that wrap a module of another library."""
+"""Config and weights of published models whose backbone wraps a module of another library.
+
+Readers of projects return them, for models such as timm's that no encoder here computes.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -22,7 +25,9 @@ def wrapped_run(
     pixels: tuple[Sequence[Section], Mapping[str, Any]],
     weights: Weights,
 ) -> tuple[Section, list[str], Weights]:
-    """The result of a project's reader, see :attr:`vit_plugin.project.Project.published`.
+    """The config, classes and weights of a classifier or encoder around such a backbone.
+
+    This is what a reader returns, see :attr:`vit_plugin.project.Project.published`.
 
     Args:
         backbone: the config of the backbone that wraps the other library's module, and returns one

@@ -1,4 +1,7 @@
-"""Recognize the format of weights, and rename them to ours."""
+"""Recognize the format of weights by trying all of them, and convert the weights to ours.
+
+Prefixes of wrappers around a model (DDP, ``torch.compile``, Lightning) are stripped first.
+"""
 
 import re
 from collections.abc import Container, Iterator, Mapping
@@ -15,7 +18,7 @@ from .reading.size_checks import check_weight_limit
 from .report import shortened_list
 from .rules import Format, Step
 
-REGISTERS = 'register_tokens'
+REGISTERS = 'register_tokens'  # the end of transformers' name for registers
 PARALLEL = re.compile(r'(^|\.)module\.')  # the prefix of DataParallel and DDP
 # DINOv2 groups its blocks in chunks, but numbers them consecutively.
 CHUNK_NUMBER = re.compile(r'(^|\.)blocks\.[0-9]+\.(?=[0-9]+\.)')
@@ -29,7 +32,7 @@ class Recognized(Mapping[str, Tensor]):
     Attributes:
         format: the format.
         prefix: prefix of the keys in this checkpoint.
-        steps: the conversion steps to our tensors.
+        steps: the conversion step that makes each of our tensors, by our name.
         theirs: the weights by their own names, without wrapper prefixes.
     """
 
@@ -53,7 +56,7 @@ class Recognized(Mapping[str, Tensor]):
         ]
 
     def __getitem__(self, ours: str) -> Tensor:
-        return self.steps[ours].make(self.theirs)
+        return self.steps[ours].to_ours(self.theirs)
 
     def __contains__(self, ours: object) -> bool:
         return ours in self.steps
@@ -90,21 +93,23 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
     if targets is not None and (recognized := _by_our_names(weights, targets)):
         return recognized
     candidates = []
-    for form in FORMATS.values():
-        for prefix in _prefixes(form, weights):
+    for weight_format in FORMATS.values():
+        for prefix in _prefixes(weight_format, weights):
             if not any(key.startswith(prefix) for key in weights):
                 continue
-            steps = {step.ours: step for step in form.plan(weights, prefix)}
+            steps = {step.ours: step for step in weight_format.plan(weights, prefix)}
             matched = [ours for ours in steps if targets is None or ours in targets]
             if not matched:
                 continue
             used = {key for step in steps.values() for key in step.theirs}
             explained = len(used) + sum(
-                form.why_ignored(key, prefix) is not None for key in weights if key not in used
+                weight_format.why_ignored(key, prefix) is not None
+                for key in weights
+                if key not in used
             )
             has_block = any(ours.startswith('blocks.') for ours in matched)
             if has_block or 2 * explained >= len(weights):
-                candidates.append((len(matched), explained, form, prefix, steps))
+                candidates.append((len(matched), explained, weight_format, prefix, steps))
     if not weights:
         raise ConfigError('The checkpoint has no weights; give another.')
     if not candidates:
@@ -113,8 +118,9 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
             'no block of a known Vision Transformer, as those of a plain CNN; give weights of one '
             f'of {", ".join(FORMATS)}.'
         )
-    *_, form, prefix, steps = max(candidates, key=lambda candidate: candidate[:2])
-    return Recognized(form, prefix, steps, weights)
+    # FORMATS are in order of precedence, and `max` returns the first of equal candidates.
+    *_, weight_format, prefix, steps = max(candidates, key=lambda candidate: candidate[:2])
+    return Recognized(weight_format, prefix, steps, weights)
 
 
 def _by_our_names(weights: Weights, targets: Container[str]) -> Recognized | None:
@@ -129,12 +135,12 @@ def _by_our_names(weights: Weights, targets: Container[str]) -> Recognized | Non
     return None
 
 
-def _prefixes(form: Format, weights: Weights) -> list[str]:
+def _prefixes(weight_format: Format, weights: Weights) -> list[str]:
     """Candidate prefixes of a format's names: its own, then the attribute of a LightningModule.
 
     If all keys begin with the same word, it may be such an attribute.
     """
-    prefixes, first_words = [*form.prefixes], {key.partition('.')[0] for key in weights}
+    prefixes, first_words = [*weight_format.prefixes], {key.partition('.')[0] for key in weights}
     if len(first_words) == 1 and '' in prefixes:
         prefixes.append(f'{first_words.pop()}.')
     return list(dict.fromkeys(prefixes))
@@ -154,7 +160,7 @@ def without_chunks(weights: Weights) -> Weights:
 
 
 def _rename(weights: Weights, names: Mapping[str, str]) -> Weights:
-    """Rename weights, unless two would get the same name.
+    """Rename weights, or return them unchanged if two would get the same name.
 
     Args:
         weights: the weights.

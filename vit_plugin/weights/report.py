@@ -1,11 +1,11 @@
-"""A report on every key of a checkpoint and of a model."""
+"""The report of loading weights: what became of every key of the checkpoint and of the model."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-MAX_LISTED = 6
-HARMLESS = 'which changes nothing'  # how harmless reasons end
+MAX_LISTED = 6  # keys in one line
+HARMLESS = 'which changes nothing'  # the end of reasons that do not change the model's outputs
 
 
 @dataclass

@@ -1,4 +1,11 @@
-"""Rules that rename and reshape weights. They work in both directions."""
+"""Rules that rename and reshape weights between a format and ours, in both directions.
+
+A :class:`Format` is an ordered table of rules for one library. A :class:`Rule` maps a key of theirs
+to a key of ours, as :mod:`~vit_plugin.weights.patterns` with placeholders, and a
+:class:`Transform` converts the array. To read a checkpoint, :meth:`Format.plan` applies the rules
+to its keys, which gives a :class:`Step` for each tensor of ours. To write one,
+:meth:`Format.export` applies them to our keys. "State" means tensors by our names.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +23,7 @@ from .traits import KnownNumerics
 
 # The grid (h, w) of the position table, which only our own checkpoints record.
 GRID = 'position._extra_state'
-# Why position tables may stay unused; loading compares them.
+# The reason why tables of computed positions may stay unused. Loading compares them.
 COMPUTED = 'the model computes the same'
 BATCHES_TRACKED = 'num_batches_tracked'  # counter of a BatchNorm
 
@@ -41,12 +48,13 @@ class Transform:
 
 
 IDENTITY = Transform(lambda x: x, lambda x, heads: x)
+# A number that a model stores as an integer.
 CONSTANT = Transform(lambda x: x.float(), lambda x, heads: x, takes_integers=True)
 VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: x)  # old GroupNorms are (1, 1, 1, C)
-TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: x.t())  # (in, out)
-CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: x.permute(2, 3, 1, 0))  # HWIO
-# Shapes in flax: kernel into heads (in, heads, d), its bias (heads, d), kernel out of heads (heads,
-# d, out).
+# flax has kernels of linear layers as (in, out), of convolutions as (H, W, in, out), into heads as
+# (in, heads, d) with a bias (heads, d), and out of heads as (heads, d, out).
+TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: x.t())
+CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: x.permute(2, 3, 1, 0))
 INTO_HEADS = Transform(
     lambda x: x.flatten(1).t(), lambda x, heads: x.t().unflatten(1, (heads, -1)), 1
 )
@@ -57,12 +65,15 @@ OUT_OF_HEADS = Transform(
 # In CLIP, a token is (C,), and a position table is (N, C).
 TOKEN_VECTOR = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x.reshape(-1))
 POSITION_ROWS = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0])
-# Writing adds a row of zeros for the class token.
+# A position table whose class token has no row in ours: writing adds a row of zeros.
 CLASS_TOKEN_ROW = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))
 
 
 def _joined(keys: Iterable[str]) -> str:
-    """All keys as one text, each on a line of its own after a dot."""
+    """All keys as one text, each on a line of its own after a dot.
+
+    :attr:`Rule.unless` and :attr:`Rule.when` are searched for in it.
+    """
     return ''.join(f'\n.{key}' for key in keys)
 
 
@@ -71,14 +82,15 @@ class Rule:
     """Maps one or several keys of another format to one key of ours.
 
     Attributes:
-        theirs: pattern of the key. Several patterns are joined along our first dimension.
+        theirs: pattern of their key. The arrays of several patterns are joined along our first
+            dimension.
         ours: pattern of our key.
         transform: conversion of each array.
-        thirds: the thirds of their array that our tensor holds, as (first, last + 1). Used if their
-            queries, keys and values are in one array, but in several tensors of ours. Other rules
-            take the other thirds.
-        tokens: the rows of their tokens (1, N, C), as (first, last + 1), if these are several
-            tensors of ours.
+        thirds: which thirds of their array our tensor holds, as (first, last + 1), for queries,
+            keys and values that they have in one array, and we in several tensors. Other rules take
+            the other thirds.
+        tokens: which rows of their array (1, N, C) our tensor holds, as (first, last + 1), for
+            tokens that they have in one array, and we in several tensors.
         unless: the rule is not used if any key, with a dot before it, contains this text.
         when: the rule is only used for reading if any key, with a dot before it, contains this
             text.
@@ -176,7 +188,7 @@ def check_real(key: str, value: Tensor) -> None:
 
 @dataclass(frozen=True)
 class Step:
-    """One of our tensors, and the keys that it comes from."""
+    """One of our tensors, and the keys that it comes from. The fields are those of a rule."""
 
     ours: str
     theirs: tuple[str, ...]
@@ -184,8 +196,8 @@ class Step:
     thirds: tuple[int, int] | None = None
     tokens: tuple[int, int | None] | None = None
 
-    def make(self, weights: Mapping[str, Tensor]) -> Tensor:
-        """Make our tensor.
+    def to_ours(self, weights: Mapping[str, Tensor]) -> Tensor:
+        """Make our tensor from a checkpoint's weights.
 
         Raises:
             ConfigError: if their arrays do not have the expected shape, or are integers where we
@@ -217,8 +229,11 @@ class Step:
 
     def heads(self, weights: Mapping[str, Tensor]) -> int | None:
         """The number of attention heads, or None if their arrays do not show it."""
-        axis, array = self.transform.heads_axis, weights[self.theirs[0]]
-        return None if axis is None or array.ndim != 3 else array.shape[axis]
+        axis = self.transform.heads_axis
+        if axis is None:
+            return None
+        array = weights[self.theirs[0]]
+        return array.shape[axis] if array.ndim == 3 else None
 
     def _part(self, value: Tensor) -> Tensor:
         """The part of an array that our tensor contains, see :class:`Rule`."""
@@ -231,8 +246,10 @@ class Step:
         first, last = (third * value.shape[0] // 3 for third in self.thirds)
         return value[first:last]
 
-    def unmake(self, value: Tensor, heads: int) -> dict[str, Tensor]:
+    def to_theirs(self, value: Tensor, heads: int) -> dict[str, Tensor]:
         """Convert our tensor back to their arrays, by key.
+
+        If our tensor is only a part of their array, so is the result.
 
         Raises:
             ConfigError: if the tensor does not have the expected shape.
@@ -257,17 +274,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Format:
-    """A set of names for the weights.
+    """The names and layouts of a library's weights.
 
     Attributes:
         name: name of the format in reports and on the command line.
         rules: the table. The first rule that matches a key is used.
         prefixes: possible prefixes of all keys. Writing uses the first by default.
         outside: beginnings of keys that never have the prefix, such as those of a head.
-        known_numerics: what is certain about the numerics of the format's own code.
+        known_numerics: what is certain about the numerics of the format's own code: its norms and
+            activations, which the weights do not show.
         ignored: patterns of keys that may stay unused, and the reason. Any other key of the encoder
             or stem must have a place in the model.
-        notes: conditions on a state with our names, and messages for checkpoints that meet them.
+        notes: conditions on a state, and messages for checkpoints that meet them.
         has_backbone: whether a checkpoint must have a backbone. Some have only what surrounds it.
     """
 
@@ -286,11 +304,12 @@ class Format:
         A key is used by one rule, or by all rules that take parts of it, see
         :attr:`Rule.has_shared_key`.
         """
+        # Keys that no rule has used yet: without the prefix -> with it.
         free = {
             key.removeprefix(prefix): key for key in keys if key.startswith((prefix, *self.outside))
         }
         steps, joined, index = [], _joined(free), KeyIndex(free)
-        shared: set[str] = set()
+        shared: set[str] = set()  # keys of which some rule uses a part
         for rule in filter(lambda rule: rule.reads(joined), self.rules):
             # A joined key has several patterns, whose placeholders must agree.
             matches_of_parts = [
@@ -358,8 +377,8 @@ class Format:
                 theirs = tuple(
                     name if name.startswith(self.outside) else prefix + name for name in names
                 )
-                for name, part in Step(key, theirs, rule.transform).unmake(value, heads).items():
-                    if name in exported:
+                for name, part in Step(key, theirs, rule.transform).to_theirs(value, heads).items():
+                    if name in exported:  # another part of it, see `Rule.thirds` and `tokens`
                         axis = 0 if rule.tokens is None else 1
                         part = torch.cat((exported[name], part), dim=axis)
                     exported[name] = part

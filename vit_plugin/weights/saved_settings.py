@@ -1,4 +1,8 @@
-"""Settings of the training that saved a checkpoint, read without running code in it."""
+"""Settings of the training that saved a checkpoint, read without running code in it.
+
+MMEngine saves a run's config as Python text. Its plain values are parsed, and everything that then
+builds a module is validated, see :mod:`vit_plugin.untrusted`.
+"""
 
 import ast
 import os
@@ -17,7 +21,8 @@ from .reading.size_checks import check_weight_limit
 
 # Arguments of a saved backbone that are not taken over.
 DROPPED_ARGUMENTS = ('type', 'img_size', 'init_cfg')
-# Types of backbones -> further such arguments, which only their pre-training has.
+# Types of backbones whose arguments fit a VisionTransformer -> further arguments that are not taken
+# over, which only their pre-training has.
 BACKBONES: dict[str, tuple[str, ...]] = {
     'vit_plugin.VisionTransformer': (),
     **{
@@ -69,14 +74,14 @@ def saved_backbone(source: Any) -> Section:
     """
     settings = _read_saved(source)
     backbone = value_at(settings, 'model.backbone')
-    kind = value_at(backbone, 'type')
-    if not isinstance(kind, str) or kind not in BACKBONES:
+    backbone_type = value_at(backbone, 'type')
+    if not isinstance(backbone_type, str) or backbone_type not in BACKBONES:
         return {}
     reduced = dict(settings, model=dict(backbone=backbone))
     admitted = validate_untrusted(reduced, str(source), 'start')['model']['backbone']
     if isinstance(stem := admitted.get('patch_embed'), dict):
         admitted['patch_embed'] = {key: stem[key] for key in stem if key != 'frozen'}
-    left_out = (*DROPPED_ARGUMENTS, *BACKBONES[kind])
+    left_out = (*DROPPED_ARGUMENTS, *BACKBONES[backbone_type])
     return {key: value for key, value in admitted.items() if key not in left_out}
 
 
@@ -133,7 +138,7 @@ def literals(text: Any) -> Section:
         for node in ast.parse(text).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 try:
-                    values[node.targets[0].id] = ast.literal_eval(_Displays().visit(node.value))
+                    values[node.targets[0].id] = ast.literal_eval(_DictCalls().visit(node.value))
                 except (ValueError, TypeError):  # an expression, such as a function call
                     continue
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
@@ -141,8 +146,8 @@ def literals(text: Any) -> Section:
     return values
 
 
-class _Displays(ast.NodeTransformer):
-    """``dict(a=1)`` and ``dict({'.a': 1})`` become ``{...}``, which is a plain value."""
+class _DictCalls(ast.NodeTransformer):
+    """Replace ``dict(a=1)`` and ``dict({'.a': 1})`` by ``{...}``, which ``literal_eval`` takes."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

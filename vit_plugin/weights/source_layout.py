@@ -24,7 +24,7 @@ from .hub import HUB_CONFIG, HUB_FILES
 from .lora import BASE_LAYER, has_adapters, merge_adapters
 from .opening import Checkpoint
 from .provenance import PROVENANCE_KEY, Provenance, converted_record
-from .published import LIGHTNING_PREFIX, without_training_prefixes
+from .published import MODEL_PREFIXES, without_model_prefix, without_training_prefixes
 from .reading.files import find_tensors
 from .reading.lazy import Weights
 from .reading.shards import INDEX, shard_files
@@ -51,32 +51,33 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
         ConfigError: if the run's backbone does not have the file's tensors.
     """
     weights, meta = find_tensors(trained.content)
-    heads = {key.partition('.')[0] for key in weights} - {RUN_PREFIX[:-1]}
+    # The modules around the backbone, such as `neck` and `head`.
+    outer_modules = {key.partition('.')[0] for key in weights} - {RUN_PREFIX[:-1]}
     weights = {key.removeprefix(RUN_PREFIX): value for key, value in weights.items()}
     ours = recognize(
         without_training_prefixes(original.weights),
         {key.replace(BASE_LAYER, '.') for key in weights},
     )
-    file_names = {
-        name.removeprefix(LIGHTNING_PREFIX) for name in find_tensors(_merged_content(original))[0]
-    }
+    file_names = {*map(without_model_prefix, find_tensors(_merged_content(original))[0])}
 
     def is_writable(name: str) -> bool:
         """True if the file has the arrays of this tensor, which no other tensor shares."""
         step = ours.steps[name]
         is_whole = not (step.thirds or step.tokens)
-        return is_whole and file_names >= {
-            key.removeprefix(LIGHTNING_PREFIX) for key in step.theirs
-        }
+        return is_whole and file_names >= {*map(without_model_prefix, step.theirs)}
 
     if not all(
         name in weights and weights[name].shape == ours[name].shape and is_writable(name)
         for name in ours
-        if name.partition('.')[0] in heads
+        if name.partition('.')[0] in outer_modules
     ):
-        print_log(f'{original.source} keeps its {", ".join(sorted(heads))}.', 'current')
-        weights = {key: weights[key] for key in weights if key.partition('.')[0] not in heads}
+        print_log(f'{original.source} keeps its {", ".join(sorted(outer_modules))}.', 'current')
+        weights = {
+            key: weights[key] for key in weights if key.partition('.')[0] not in outer_modules
+        }
     trained_weights = dict(merge_adapters(_with_unchanged(weights, ours), meta))
+    # Only the arrays of flax have an axis for the heads; other formats need no number.
+    num_heads = next(filter(None, (step.heads(ours.theirs) for step in ours.steps.values())), 1)
     changed: dict[str, Tensor] = {}
     for name, file_value in ours.items():
         if name not in trained_weights and not name.startswith(ENCODER_PREFIXES):
@@ -100,9 +101,12 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
                 f'{original.source!r} has {name} in parts or under names that are not written '
                 'back; convert it with vit-plugin convert first, and begin with that.'
             )
-        for key, part in ours.steps[name].unmake(value, 1).items():
-            # A position table may begin with a row that the file lacks.
-            changed[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
+        for key, part in ours.steps[name].to_theirs(value, num_heads).items():
+            shape = ours.theirs[key].shape
+            if part.numel() == shape.numel():
+                changed[key] = part.reshape(shape)  # old norms of flax are (1, 1, 1, C)
+            else:  # a position table may begin with a row that the file lacks
+                changed[key] = part[tuple(slice(-side, None) for side in shape)]
     return changed
 
 
@@ -176,9 +180,14 @@ def is_hub_folder(original: Checkpoint) -> bool:
 def _write(
     path: Path | None, content: Any, changed: Weights, target: Path, record: Provenance
 ) -> None:
-    """Write one file in the format of ``path``, with the provenance record in its metadata.
+    """Write one file with changed tensors, and with the provenance record in its metadata.
 
-    ``path`` is None for the name of a timm model.
+    Args:
+        path: the original file. None for the name of a timm model, which has none.
+        content: the content of the original.
+        changed: the changed tensors, by the original's names.
+        target: the file to write. Its suffix decides the file format.
+        record: the provenance record.
     """
     if target.suffix == '.safetensors':
         metadata, tensors = dict[str, str](), dict(content) if path is None else {}
@@ -200,7 +209,7 @@ def _write(
 
 
 def _replace_tensors(content: Any, changed: Weights) -> Any:
-    """The content that a training saved, with these tensors replaced in each dict that has them.
+    """The content that a training saved, with the changed tensors in each dict that has them.
 
     ``rfdetr`` saves its weights twice, once by the names of a LightningModule. Entries for resuming
     are left out.
@@ -213,7 +222,7 @@ def _replace_tensors(content: Any, changed: Weights) -> Any:
         if key not in RESUME_ENTRIES
     }
     for key, value in changed.items():
-        for name in {key, LIGHTNING_PREFIX + key} & replaced.keys():
+        for name in {prefix + key for prefix in ('', *MODEL_PREFIXES)} & replaced.keys():
             if isinstance(replaced[name], Tensor) and replaced[name].shape == value.shape:
                 replaced[name] = value
     return replaced

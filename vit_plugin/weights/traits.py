@@ -1,4 +1,7 @@
-"""Traits of a model, inferred from the tensors of its checkpoint."""
+"""Traits of a model that its tensors show, and what they imply for its norms and activations.
+
+A "state" is a mapping of tensors by our names.
+"""
 
 import math
 from collections.abc import Mapping, Set
@@ -7,7 +10,7 @@ from typing import Any
 
 from .reading.lazy import Weights
 
-# Traits, and the prefix of our tensor names that show them.
+# Each trait -> the beginning of the names of ours that show it.
 TRAITS = {
     'cls_token': 'cls_token',
     'pos_embed': 'pos_embed',
@@ -21,7 +24,7 @@ TRAITS = {
 
 
 def traits(state: Weights) -> set[str]:
-    """The traits that a model's tensors, by our names, show."""
+    """The traits of a state: keys of ``TRAITS``, and ``'gated'`` for gated MLPs."""
     shown = {trait for key in state for trait, start in TRAITS.items() if key.startswith(start)}
     return shown | ({'gated'} if is_gated(state) else set())
 
@@ -29,6 +32,7 @@ def traits(state: Weights) -> set[str]:
 def is_gated(state: Weights) -> bool:
     """True if the MLPs of a state are gated."""
     fc1, fc2 = 'blocks.0.mlp.fc1.weight', 'blocks.0.mlp.fc2.weight'
+    # Our first layer then makes the gate and the value, each as wide as the input of the second.
     return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
 
 
@@ -57,7 +61,9 @@ def is_deit3(state: Weights) -> bool:
 
 @dataclass(frozen=True)
 class KnownNumerics:
-    """The known numerics of a format's own code, for checkpoints with certain traits.
+    """The norms and activations of a format's own code, for checkpoints with certain traits.
+
+    Weights do not show them, so loading compares them with the model's.
 
     Attributes:
         numerics: those fields of the backbone's ``numerics`` that are certain.

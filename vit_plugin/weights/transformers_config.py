@@ -1,11 +1,15 @@
-"""Configs of transformers: the fields that its classes share."""
+"""The fields that all configs of transformers share, so that each reader need not list them.
+
+For why every field is listed, see :class:`~vit_plugin.weights.foreign_config.ForeignConfig`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .foreign_config import ConfigKind, ForeignConfig
 
-# Fields of `PreTrainedConfig`, of 4.x and 5.x, which do not affect a vision model.
+# Fields of `PreTrainedConfig` in transformers 4.x and 5.x that do not affect a vision model, by the
+# reason.
 UNUSED_FIELDS = {
     'names what wrote the file, and when': 'model_type transformers_version _name_or_path '
     'name_or_path _commit_hash custom_pipelines',
@@ -43,10 +47,13 @@ def transformers_kind(
     unused: Mapping[str, str] | None = None,
     aliases: Mapping[str, str] | None = None,
 ) -> ConfigKind:
-    """A config class with these fields and those of every config, see :class:`ConfigKind`.
+    """A :class:`ConfigKind` with these fields and those of every config of transformers.
 
-    ``unused`` has the fields that do not affect predictions, by the reason.
-    Quantization, custom code and per-layer fields do affect a model, so they are reported.
+    Quantization, custom code and per-layer fields do affect a model. They are not listed here, so
+    that they are reported.
+
+    Args:
+        defaults, unused, aliases: see :class:`ConfigKind`.
     """
     all_defaults: Mapping[str, Any] = {'architectures': None, 'pruned_heads': {}, **defaults}
     shared = {
@@ -58,7 +65,7 @@ def transformers_kind(
     )
 
 
-# How configs of 4.x name a backbone, besides `backbone_config`.
+# Fields by which configs of transformers 4.x name a backbone, besides `backbone_config`.
 NAMED_BACKBONE: Mapping[str, Any] = dict(backbone=None, backbone_kwargs=None)
 BACKBONE_UNUSED = {
     'where the weights of the backbone came from': 'use_pretrained_backbone use_timm_backbone'
@@ -68,34 +75,44 @@ BACKBONE_UNUSED = {
 def inner_backbone(
     config: ForeignConfig, kinds: Mapping[str, ConfigKind], absent: Mapping[str, Any]
 ) -> ForeignConfig:
-    """The config of a backbone, in one with :data:`NAMED_BACKBONE`. See ``ForeignConfig.part``."""
+    """The config of a backbone that is nested in a model's, as ``backbone_config``.
+
+    Args:
+        config: the model's config, whose kind has the fields of :data:`NAMED_BACKBONE`.
+        kinds, absent: see :meth:`ForeignConfig.part`.
+    """
     config.require('backbone_kwargs', None, {})
     part = config.part('backbone_config', kinds, absent)
     part.ignore('architectures')  # names the model of origin
     return part
 
 
-# Entries of the class `BackboneConfigMixin`: blocks by number, and the same blocks by name.
+# Entries of the class `BackboneConfigMixin`: stages by number, and the same stages by name.
 STAGE_FIELDS: Mapping[str, Any] = dict(out_indices=None, out_features=None, stage_names=None)
 
 
-def blocks_before_outputs(config: ForeignConfig, num_layers: int) -> list[int]:
-    """How many blocks precede each output of a backbone, by ``BackboneConfigMixin``.
+def output_stages(config: ForeignConfig, num_stages: int) -> list[int]:
+    """The stages after which a backbone returns its feature maps, by ``BackboneConfigMixin``.
+
+    The blocks of a ViT and the stages of a CNN are numbered from 1. 0 is the stem.
 
     Args:
         config: a config with the fields of :data:`STAGE_FIELDS`.
-        num_layers: the number of its blocks.
+        num_stages: the number of blocks or stages.
+
+    Returns:
+        The numbers of the stages, in ascending order. If the config states none, it is the last.
 
     Raises:
-        ConfigError: if there are no such blocks, if an output precedes all blocks, if the outputs
-            are not in ascending order, or if names and numbers differ.
+        ConfigError: if there are no such stages, if one is the stem, if they are not in ascending
+            order, or if names and numbers differ.
     """
-    stages = ['stem', *(f'stage{i}' for i in range(1, num_layers + 1))]
+    stages = ['stem', *(f'stage{i}' for i in range(1, num_stages + 1))]
     config.check_agreement(stage_names=stages)
     numbers = config.get('out_indices', Sequence[int] | None)
     names = config.get('out_features', Sequence[str] | None)
     if numbers is None and names is None:
-        return [num_layers]
+        return [num_stages]
     if names is not None:
         if not {*names} <= {*stages}:
             raise config.unsupported(
@@ -104,12 +121,11 @@ def blocks_before_outputs(config: ForeignConfig, num_layers: int) -> list[int]:
         named = [stages.index(name) for name in names]
     if numbers is not None:
         if not all(-len(stages) <= number < len(stages) for number in numbers):
-            raise config.unsupported('out_indices', why=f'where it has {num_layers} blocks')
+            raise config.unsupported('out_indices', why=f'where it has {num_stages} blocks')
         numbers = [number % len(stages) for number in numbers]
     if names is not None and numbers is not None and named != numbers:
         raise config.unsupported('out_indices', 'out_features', why='which are not the same')
     outputs, field = (named, 'out_features') if numbers is None else (numbers, 'out_indices')
-    # 0 is the stem, before all blocks.
     if not outputs or 0 in outputs or [*outputs] != sorted({*outputs}):
         raise config.unsupported(field, why='where blocks in ascending order are expected')
     return [*outputs]

@@ -1,4 +1,7 @@
-"""Models of transformers that are not supported, each with a sentence that says why."""
+"""Models of transformers that are not supported, each with a clause that says why.
+
+The clauses complete "its config.json has model_type='x', and ...".
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,7 +44,7 @@ TWO_HEADS = (
     'without a teacher'
 )
 TEXT_OR_SOUND = 'no model here reads it; give an image encoder, a classifier or a detector'
-# The sentence for each `model_type`.
+# The clause for each `model_type`.
 REASONS: Mapping[str, str] = {
     kind: why
     for kinds, why in (
@@ -68,7 +71,7 @@ REASONS: Mapping[str, str] = {
     for kind in kinds.split()
 }
 
-# The sentence for classes whose names have this ending, whatever their `model_type`.
+# The clause for classes whose names have this ending, whatever their `model_type`.
 REASONS_BY_CLASS_ENDING = {
     'ForSemanticSegmentation': ONLY_MASKS,
     'ForUniversalSegmentation': ONLY_MASKS,

@@ -1,6 +1,6 @@
-"""A backbone that wraps another library's module, for weights that no encoder here computes.
+"""Choose a backbone that wraps another library's module, if no encoder here computes the model.
 
-Projects know their models, see :attr:`vit_plugin.project.Project.wrappers`.
+Projects declare such backbones, see :attr:`vit_plugin.project.Project.wrappers`.
 """
 
 from pkgutil import resolve_name
@@ -13,12 +13,12 @@ from .hub import hub_config, is_of_hub
 from .opening import Checkpoint
 from .saved_settings import read_settings, value_at
 
-# Arguments of a saved backbone that a new model sets itself.
+# Arguments of a saved backbone that are not taken over, since a new model sets them itself.
 RESET_ARGUMENTS = ('out_indices', 'out_type', 'img_size', 'init_cfg', 'frozen_stages', 'with_cp')
 
 
 def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
-    """The arguments of the backbone, with its type, or {} for models that are computed here.
+    """The config of the wrapping backbone, or {} for models that are computed here.
 
     Args:
         name: the name of a model, such as ``timm://convnext_tiny``, a folder or ``hf://ORG/NAME``
@@ -40,7 +40,7 @@ def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
         name, config = '', hub_config(name)
     if not (name or config):
         return {}
-    for kind, reader in readers.items():
+    for backbone_type, reader in readers.items():
         if arguments := resolve_name(reader)(name, config or {}):
-            return dict(type=kind, **arguments)
+            return dict(type=backbone_type, **arguments)
     return {}

@@ -1,4 +1,4 @@
-"""Convert the blocks of timm's encoders to our ``encoder``.
+"""Convert the blocks of timm's encoders to our ``encoder`` and ``numerics``.
 
 Attributes are read by name, class by class. An attribute that timm renames or removes is an error,
 not a default.
@@ -47,7 +47,7 @@ def convert_encoder(model: nn.Module) -> tuple[dict[str, int], Section, Section]
             continue
         if all(value == values[0] for value in values):
             encoder[option.name] = values[0]
-        else:  # None stands for the number of heads
+        else:  # in `num_kv_heads`, None means as many as heads; a list must state the number
             encoder[option.name] = [
                 shared['num_heads'] if value is None else value for value in values
             ]
@@ -71,7 +71,7 @@ def _convert_block(block: nn.Module) -> tuple[Section, BlockOptions]:
     Raises:
         ValueError: if it is of an unknown kind, or if our blocks have no such combination.
     """
-    scales: list[float]
+    scales: list[float]  # initial LayerScale of the attention and of the MLP; 0: none
     if type(block) in (eva.EvaBlock, beit.Block):
         scales = [
             0.0 if gamma is None else float(block.init_values or 0.0)
@@ -85,7 +85,7 @@ def _convert_block(block: nn.Module) -> tuple[Section, BlockOptions]:
     else:
         raise ValueError(f'its blocks ({type(block).__name__}) are not known')
     first, second = scales
-    if second not in (0.0, first):
+    if second not in (0.0, first):  # ours can leave out only that of the MLP
         raise ValueError('the LayerScales of a block start at different values')
     attn, mlp = block.attn, block.mlp
     options = BlockOptions(
@@ -110,7 +110,10 @@ def _convert_block(block: nn.Module) -> tuple[Section, BlockOptions]:
 
 
 def _attention_norms(attn: nn.Module) -> tuple[nn.Module, ...]:
-    """The norms of queries, of keys and of attended values. BEiT's attention has none of them."""
+    """The norms of queries, of keys and of attention's output. BEiT's attention has none of them.
+
+    A missing norm is an ``nn.Identity``.
+    """
     if type(attn) is beit.Attention:
         return (nn.Identity(),) * 3
     return attn.q_norm, attn.k_norm, attn.norm
@@ -125,18 +128,21 @@ def _convert_attention(attn: nn.Module) -> Section:
     if attn.proj.in_features != attn.proj.out_features:
         raise ValueError('its heads together are not as wide as its tokens')
     kv_heads = attn.num_kv_heads if isinstance(attn, layers.AttentionRope) else attn.num_heads
-    query_norm, _, value_norm = _attention_norms(attn)
+    query_norm, _, output_norm = _attention_norms(attn)
     return dict(
         num_kv_heads=None if kv_heads == attn.num_heads else kv_heads,
         qkv_bias=_qkv_bias(attn),
         qk_norm=not isinstance(query_norm, nn.Identity),
-        attn_norm=not isinstance(value_norm, nn.Identity),
+        attn_norm=not isinstance(output_norm, nn.Identity),
         proj_bias=attn.proj.bias is not None,
     )
 
 
 def _qkv_bias(attn: nn.Module) -> bool | str:
-    """The ``qkv_bias`` of an attention, whose projection is one layer or three."""
+    """The ``qkv_bias`` of an attention, whose projection is one layer or three.
+
+    ``'qv'``: queries and values have a bias, keys have none.
+    """
     if attn.qkv is not None:
         if isinstance(attn, (eva.EvaAttention, beit.Attention)) and attn.q_bias is not None:
             return 'qv'

@@ -1,4 +1,4 @@
-"""The table of timm models by name: facts of each, and its config entries."""
+"""What ``vit-plugin zoo`` prints: a row for each timm model, or the config of one model."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,7 +15,9 @@ CATALOG_COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'paramet
 
 
 def catalog_row(name: str) -> tuple[str, ...]:
-    """A row with ``CATALOG_COLUMNS``. Only parameters of the backbone are counted.
+    """The row of a timm model, with ``CATALOG_COLUMNS``.
+
+    Only the parameters of the backbone are counted, without pooling and classifier.
 
     Raises:
         ConfigError: if our backbone cannot compute the same as timm's model.
@@ -23,8 +25,8 @@ def catalog_row(name: str) -> tuple[str, ...]:
     arguments = describe(name)
     parameters = sum(
         parameter.numel()
-        for part, parameter in build_on_meta(name).named_parameters()
-        if not part.startswith(('head', 'fc_norm', 'attn_pool'))
+        for key, parameter in build_on_meta(name).named_parameters()
+        if not key.startswith(('head', 'fc_norm', 'attn_pool'))
     )
     size = arguments['arguments']['img_size']
     return (
@@ -37,15 +39,16 @@ def catalog_row(name: str) -> tuple[str, ...]:
 
 
 def read_stride(name: str) -> int:
-    """Pixels from one token to the next."""
+    """The distance in pixels from one token to the next."""
     stem = build_on_meta(name).patch_embed
     return stem.img_size[0] // stem.grid_size[0]
 
 
 def catalog_config(name: str) -> dict[str, dict[str, Any]]:
-    """The backbone of a config, spelled out, and its neck if timm pools with a norm or attention.
+    """The sections of a model's config, with every argument of the backbone spelled out.
 
-    A name of weights adds the line that loads them, and their normalization.
+    They are ``backbone``; ``neck`` if timm pools with a norm or attention; and for a name with the
+    tag of its weights also their ``data_preprocessor`` and the ``init_cfg`` that loads them.
 
     Raises:
         ConfigError: see :func:`catalog_row`.
@@ -83,11 +86,11 @@ def pretrained_pixels(name: str) -> dict[str, list[float]]:
 
 def catalog_lines(names: Iterable[str]) -> Iterator[str]:
     """The list as text, with the reason for each model that is not supported."""
-    form = '{:<50}' + '{:>8}' * 4 + '{:>12}{:>16}'
-    yield form.format(*CATALOG_COLUMNS)
+    row_format = '{:<50}' + '{:>8}' * 4 + '{:>12}{:>16}'
+    yield row_format.format(*CATALOG_COLUMNS)
     for name in names:
         try:
-            yield form.format(*catalog_row(name))
+            yield row_format.format(*catalog_row(name))
         except ConfigError as error:
             yield f'{name:<50} not supported: {error}'
 

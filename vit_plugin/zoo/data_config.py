@@ -1,4 +1,9 @@
-"""Preprocessing that a model expects, in the terms of timm's ``resolve_data_config``."""
+"""Preprocessing that pretrained weights expect, in the terms of timm's ``resolve_data_config``.
+
+``mean`` and ``std`` are for pixels in [0, 1]; ``crop_pct`` is the share of the resized image that
+the center crop keeps; ``crop_mode`` is ``'center'`` (resize the shorter edge and crop),
+``'squash'`` (stretch to a square) or ``'border'`` (resize the longer edge and pad).
+"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -29,7 +34,8 @@ from vit_plugin.weights.saved_settings import training_settings
 AUTHORS_DATA_CONFIG = dict(
     interpolation='bilinear', mean=(0.5,) * 3, std=(0.5,) * 3, crop_pct=1.0, crop_mode='squash'
 )
-# The files that state the preprocessing -> the entry that does; None: the entire file.
+# The files that may state the preprocessing, in the order in which they are tried -> the entry with
+# it; None: the entire file.
 PREPROCESSING_FILES = {
     'preprocessor_config.json': None,
     'processor_config.json': 'image_processor',
@@ -85,6 +91,7 @@ def known_mean_std(arch: Any, source: Any) -> Section:
 
 
 def _name_of(source: Any) -> Any:
+    """Where weights come from, given that or the open checkpoint."""
     return source.source if isinstance(source, Checkpoint) else source
 
 
@@ -136,7 +143,7 @@ def _from_hub_files(name: str, path_of: Callable[[str], str | Path]) -> Section 
         # The error comes from the hub, from its client library, or from the file.
         except Exception as error:  # noqa: BLE001
             reason = type(error).__name__
-            if reason == 'LocalEntryNotFoundError':  # without a network
+            if reason == 'LocalEntryNotFoundError':  # no network: the other files would fail too
                 break
             continue
         return _resolved(content) if file == HUB_CONFIG else _from_processor(name, file, content)
@@ -151,6 +158,8 @@ def _from_hub_files(name: str, path_of: Callable[[str], str | Path]) -> Section 
 
 def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Section:
     """The preprocessing of an image processor of transformers, in timm's terms.
+
+    For an entry that is missing or not of the expected form, the authors' is assumed (logged).
 
     Args:
         name: the name of the model.
@@ -177,6 +186,9 @@ def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Secti
     return config
 
 
+# The functions below raise KeyError, TypeError or ValueError for entries that are missing or wrong.
+
+
 def _interpolation(processor: Mapping[str, Any]) -> str:
     return PILLOW_INTERPOLATIONS[processor.get('resample', 2)]
 
@@ -193,7 +205,7 @@ def _std(processor: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def _scale(processor: Mapping[str, Any]) -> float:
-    """The processor's factor for pixels, relative to 1 / 255."""
+    """The processor's factor for pixels (0 to 255), relative to 1 / 255."""
     return (
         255 * processor.get('rescale_factor', 1 / 255) if processor.get('do_rescale', True) else 255
     )

@@ -16,7 +16,7 @@ from .names import build_on_meta
 from .norms import convert_norm, differences
 from .pooling import convert_pooling
 from .positions import convert_positions
-from .stems import stem_of
+from .stems import convert_stem
 
 # timm's pooling -> the output of our backbone that it pools.
 OUT_TYPE_OF_POOLING = {'token': 'cls_token', 'avg': 'avg_featmap'}
@@ -32,13 +32,13 @@ def describe(name: str, **options: Any) -> dict[str, Any]:
     Raises:
         ConfigError: if timm has no such model, or if our backbone cannot compute the same.
     """
-    with _convertible(name, options) as model:
+    with _model_to_convert(name, options) as model:
         sizes, encoder, numerics = convert_encoder(model)
         norm_pre, registers = _before_blocks(model)
         for norm in (norm_pre, model.norm):
             if not isinstance(norm, nn.Identity) and convert_norm(norm) != numerics['norm_cfg']:
                 raise ValueError('it has norms of several kinds')
-        # Only options that differ from their defaults.
+        # Options are only set if they differ from their defaults.
         if registers is not None:
             encoder['reg_token'] = registers.shape[1]
         if isinstance(model, VisionTransformerDistilled):
@@ -55,7 +55,7 @@ def describe(name: str, **options: Any) -> dict[str, Any]:
             numerics=differences(numerics),
             out_type=OUT_TYPE_OF_POOLING.get(model.global_pool, 'raw'),
         )
-        return dict(sizes, patch_embed=stem_of(model, name), arguments=arguments)
+        return dict(sizes, patch_embed=convert_stem(model, name), arguments=arguments)
 
 
 def pooling_of(name: str, **options: Any) -> tuple[str, dict[str, Any]] | None:
@@ -64,15 +64,16 @@ def pooling_of(name: str, **options: Any) -> tuple[str, dict[str, Any]] | None:
     Raises:
         ConfigError: see :func:`describe`.
     """
-    with _convertible(name, options) as model:
+    with _model_to_convert(name, options) as model:
         return convert_pooling(model)
 
 
 @contextmanager
-def _convertible(name: str, options: Mapping[str, Any]) -> Iterator[nn.Module]:
-    """Within this context, timm's model of this name.
+def _model_to_convert(name: str, options: Mapping[str, Any]) -> Iterator[nn.Module]:
+    """Within this context, convert timm's model of this name, which is yielded.
 
-    A ``ValueError`` or an ``AttributeError`` in the context means that it cannot be converted.
+    A ``ValueError`` in the context means that our backbone cannot compute it. An
+    ``AttributeError`` means that timm has renamed what we read.
 
     Raises:
         ConfigError: for such an error, with the reason.

@@ -10,7 +10,8 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError, first_line
 
-# Options that let timm models take images of any size. Most models have neither.
+# Options that let timm models take images of any size, tried in this order. Most models have
+# neither of them.
 ANY_SIZE: tuple[dict[str, Any], ...] = (
     dict(dynamic_img_size=True, dynamic_img_pad=True),
     dict(dynamic_img_size=True),
@@ -57,7 +58,7 @@ def feature_infos(model: nn.Module) -> list[dict[str, Any]]:
     return list(infos if isinstance(infos, list) else infos.get_dicts())
 
 
-@cache  # parsing an arch asks repeatedly
+@cache  # an arch is parsed repeatedly
 def map_indices(name: str, stride: int) -> tuple[int, ...]:
     """The indices of the feature maps of timm's model up to the last one of this stride.
 
@@ -81,7 +82,11 @@ def map_indices(name: str, stride: int) -> tuple[int, ...]:
 
 
 def find_classifier(model: nn.Module, name: str) -> str:
-    """The name of the linear classifier.
+    """The name of a model's linear classifier, as a module of the model.
+
+    Args:
+        model: timm's model.
+        name: its name, for messages.
 
     Raises:
         ConfigError: if there is none, or more than one.

@@ -1,4 +1,4 @@
-"""Names of timm's Vision Transformers."""
+"""Names of timm's Vision Transformers, and the models with these names on the meta device."""
 
 from functools import lru_cache
 from typing import Any
@@ -28,7 +28,7 @@ def names(pretrained: bool = False) -> list[str]:
     ]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=8)  # the stem, encoder, pooling etc. of a name are read one after the other
 def build_on_meta(name: str, **options: Any) -> nn.Module:
     """timm's model with this name, on the meta device.
 
@@ -66,7 +66,7 @@ def build_on_meta(name: str, **options: Any) -> nn.Module:
 
 
 def _nearest(name: str) -> str:
-    """The end of a sentence, with the names that are most similar to an unknown one."""
+    """A clause for a message, with the names that are most similar to an unknown one."""
     known = names(pretrained=True) if '.' in name else names()
     near = closest(name, known, max_names=3, cutoff=0.3)
     return f'the nearest are {", ".join(near)}' if near else 'vit-plugin zoo lists them'

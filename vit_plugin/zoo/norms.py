@@ -1,16 +1,24 @@
-"""Convert timm's norms and activations to our configs."""
+"""Convert timm's norms and activations to our ``norm_cfg`` and ``act_cfg``.
+
+A backbone has both once, in its ``numerics``: a name such as ``'timm'``, or a dict with changes of
+one.
+"""
 
 from timm import layers
 from torch import nn
 
 from vit_plugin.arguments.fields import Section
 
-# Norm and activation of most of timm's models, as in the row ``'timm'`` of our numerics.
+# Norm and activation of most of timm's models; numerics='timm' stands for them.
 TIMM_NORMS = dict(norm_cfg=dict(type='LN', eps=1e-6), act_cfg=dict(type='GELU', approximate='none'))
 
 
 def differences(numerics: Section) -> str | Section:
-    """The ``numerics`` of a model with this norm and activation, as changes of ``'timm'``."""
+    """The ``numerics`` of a model, as ``'timm'`` with the changes that it needs.
+
+    Args:
+        numerics: the model's ``norm_cfg`` and ``act_cfg``.
+    """
     changes = {name: cfg for name, cfg in numerics.items() if cfg != TIMM_NORMS[name]}
     return dict(base='timm', **changes) if changes else 'timm'
 

@@ -41,7 +41,7 @@ def _relative(model: Beit) -> Section:
 
 
 def convert_rotary(rope: nn.Module) -> Section:
-    """The ``rotary`` of timm's rotary positions.
+    """The ``rotary`` of timm's rotary positions, as entries of our ``RotaryOptions``.
 
     Raises:
         ValueError: if they are of an unknown kind.

@@ -1,4 +1,4 @@
-"""Convert the stems of timm's models to our ``patch_embed``."""
+"""Convert the stems of timm's models, which make tokens of an image, to our ``patch_embed``."""
 
 from timm import layers
 from timm.models import FeatureListNet
@@ -11,10 +11,11 @@ from vit_plugin.arguments.fields import Section
 
 from .norms import convert_norm
 
-WITHOUT_PROJECTION = ('ConvEmbed', 'MBConvEmbed')  # stems without a projection by default
+# Our stems whose CNN makes the tokens itself, without a projection after it.
+WITHOUT_PROJECTION = ('ConvEmbed', 'MBConvEmbed')
 
 
-def stem_of(model: nn.Module, name: str) -> Section:
+def convert_stem(model: nn.Module, name: str) -> Section:
     """The ``patch_embed`` of a model with this name.
 
     Raises:
@@ -37,6 +38,7 @@ def stem_of(model: nn.Module, name: str) -> Section:
     cfg['patch_size'] = stem.patch_size[0]
     if model.in_chans != 3:
         cfg['in_channels'] = model.in_chans
+    # timm leaves out a projection by an nn.Identity.
     if isinstance(stem.proj, nn.Identity) != (cfg['type'] in WITHOUT_PROJECTION):
         raise ValueError(
             f'its stem {"lacks" if isinstance(stem.proj, nn.Identity) else "has"} a projection'
@@ -49,7 +51,11 @@ def stem_of(model: nn.Module, name: str) -> Section:
 
 
 def _convert_cnn(cnn: nn.Module) -> Section:
-    """The ``patch_embed`` of a hybrid with this CNN, without its patch size."""
+    """The ``patch_embed`` of a hybrid with this CNN, without its patch size.
+
+    Raises:
+        ValueError: see :func:`convert_stem`.
+    """
     match cnn:
         case ResNetV2():
             return dict(
@@ -75,7 +81,11 @@ def _convert_cnn(cnn: nn.Module) -> Section:
 
 
 def _convert_convolutions(convs: list[nn.Module]) -> Section:
-    """The ``patch_embed`` of convolutions that do not overlap."""
+    """The ``patch_embed`` of convolutions whose kernels do not overlap.
+
+    Raises:
+        ValueError: if they do, or if they have unknown norms or activations.
+    """
     for layer in convs:
         conv = layer.conv
         if conv.kernel_size != conv.stride or len(set(conv.stride)) > 1 or any(conv.padding):

@@ -12,9 +12,9 @@ from .image_lists import NO_BOX
 from .json_values import is_yes, stated_size
 from .parsed import Fault, Parsed, ParsedImage
 
-# Titles of columns, in the form of :func:`_plain_title`.
-CORNERS = ('xmin', 'ymin', 'xmax', 'ymax'), ('x1', 'y1', 'x2', 'y2'), ('bbox',)
-CLASSES = {*LABEL_TITLES, 'labelname', 'classname', 'name'}
+# Titles of columns, in the form of `_plain_title`.
+BOX_COLUMNS = ('xmin', 'ymin', 'xmax', 'ymax'), ('x1', 'y1', 'x2', 'y2'), ('bbox',)
+CLASS_TITLES = {*LABEL_TITLES, 'labelname', 'classname', 'name'}
 OPEN_IMAGES = {'imageid', 'labelname', 'xmin', 'isgroupof'}
 NUMBER = re.compile(r'[-+.\deE]*\d[-+.\deE]*')
 ONLY_CLASS = 'object'  # the class in a table without a class column
@@ -47,7 +47,7 @@ def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
     if not (image_title and box_names):  # there are no rows
         return Parsed([])
     others = ((name, title) for name, title in titles.items() if title != image_title)
-    label_title = next((title for name, title in others if name in CLASSES), '')
+    label_title = next((title for name, title in others if name in CLASS_TITLES), '')
     splits = split_column(file, rows)
     box_titles = [titles[name] for name in box_names]
     form = 'xyxy' if len(box_titles) == 4 else 'xywh'
@@ -88,4 +88,4 @@ def _image_column(titles: dict[str, str]) -> str | None:
 
 
 def _box_columns(titles: dict[str, str]) -> Sequence[str] | None:
-    return next((names for names in CORNERS if {*names} <= titles.keys()), None)
+    return next((names for names in BOX_COLUMNS if {*names} <= titles.keys()), None)

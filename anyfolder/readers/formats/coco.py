@@ -8,14 +8,14 @@ from ..records import Instance
 from .json_values import Json, are_ignored, key_of, properties_of, stated_size, text_of
 from .parsed import Fault, Parsed, ParsedImage
 
-BOXES = {'bbox', 'segmentation'}
+SHAPE_KEYS = {'bbox', 'segmentation'}  # one of which each object has
 
 
 def is_coco(content: Any, file: Path) -> bool:
     """True if this is the content of a COCO file with boxes, or with categories and no objects."""
     match content:
         case {'images': _, 'annotations': [_, *_] as objects}:
-            return any(isinstance(item, Mapping) and BOXES & item.keys() for item in objects)
+            return any(isinstance(item, Mapping) and SHAPE_KEYS & item.keys() for item in objects)
         case {'images': _, 'annotations': objects, 'categories': _}:
             return not objects
     return False
@@ -60,14 +60,14 @@ def images_by_id(images: Sequence[Json]) -> dict[str, ParsedImage]:
     """
     image_of: dict[str, ParsedImage] = {}
     for image in images:
-        number = key_of(image['id'])
-        if number in image_of:
+        image_id = key_of(image['id'])
+        if image_id in image_of:
             raise ValueError(f'two images have the id {image["id"]!r}')
         name = image.get('file_name') or image.get('coco_url')  # LVIS has URLs
         if not name:
             raise ValueError(f"the image {image['id']!r} has no 'file_name'")
         stated = stated_size(image.get('width'), image.get('height'))
-        image_of[number] = ParsedImage(str(name), stated_size=stated)
+        image_of[image_id] = ParsedImage(str(name), stated_size=stated)
     return image_of
 
 

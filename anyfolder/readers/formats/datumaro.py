@@ -1,4 +1,4 @@
-"""Datumaro's own JSON: items with annotations, whose classes are numbers of names in the file."""
+"""Datumaro's own JSON: items with annotations, whose classes are indices of a list of names."""
 
 from collections.abc import Sequence
 from pathlib import Path

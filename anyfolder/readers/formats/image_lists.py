@@ -68,7 +68,7 @@ def _mappings_in(value: Any) -> list[Json]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-# The form of a box by its key, and the keys of its numbers; without keys it is a list of four.
+# Key of a box -> its form (`BOX_FORMS`), and the keys of its numbers; without these, it is a list.
 BOXES = {
     'coordinates': ('center', ('x', 'y', 'width', 'height')),
     'box2d': ('xyxy', ('x1', 'y1', 'x2', 'y2')),

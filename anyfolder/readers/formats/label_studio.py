@@ -16,8 +16,8 @@ ANNOTATIONS = ('annotations', 'completions')  # keys of a task; the second is fr
 # Keys for the classes of a region, each in a list. `labels` is a result of its own, which repeats
 # the shape under the same id.
 LABELS = ('rectanglelabels', 'polygonlabels', 'ellipselabels', 'labels')
-# Rotated boxes and ellipses are polygons here, whose upright rectangle `to_pixels` takes for the
-# box.
+# A fault: rotated boxes and ellipses become polygons, and `to_pixels` takes the upright rectangle
+# around a polygon for its box.
 ROTATED = 'rotated boxes, replaced by the upright rectangle around them'
 
 
@@ -136,7 +136,7 @@ def _instance(region: Json, name: str, origin: str) -> Instance:
     if points := region.get('points'):
         outline = [float(value) for point in points for value in point]
     else:
-        # The center of an ellipse, or the left upper corner of a box.
+        # The center of an ellipse, or the upper left corner of a box. Both rotate around it.
         x, y = float(region['x']), float(region['y'])
         if 'radiusX' in region:
             outline = circle((x, y), (region['radiusX'], region['radiusY']))

@@ -35,7 +35,7 @@ def parse_labelme(content: Json, file: Path) -> Parsed:
     for i, shape in enumerate(content['shapes']):
         polygons = _polygons(shape)
         if shape.get('shape_type') == 'rotation':
-            # It is a polygon here, whose upright rectangle `to_pixels` takes for the box.
+            # Its four corners are read as a polygon, whose upright rectangle becomes the box.
             what = 'rotated boxes, replaced by the upright rectangle around them'
             faults.append(Fault(what, f'{shape.get("direction")} radians of {file}'))
         if not polygons:

@@ -27,13 +27,14 @@ JSON, LISTS = ('.json',), ('.json', '.jsonl')
 class Format(NamedTuple):
     """An annotation format.
 
-    The content depends on the suffix: JSON, the root of XML, the lines of a text, or the rows of a
-    table by column. The functions take it with the file, which they only name in messages.
+    The functions take the content of a file and its path, which they only name in messages. The
+    content depends on the suffix: the value of JSON, the root of XML, the lines of a text, or the
+    rows of a table by column. :mod:`~anyfolder.readers.box_formats` recognizes formats by this.
 
     Attributes:
         name: the common name of the format.
         suffixes: the suffixes of its files, in lower case.
-        is_one: returns whether content belongs to the format. It may get only the first row.
+        accepts: returns whether content belongs to the format. It may get only one row of a table.
         parse: returns the parsed file. It raises ``KeyError``, ``TypeError``, ``ValueError`` or
             ``AttributeError`` if the content is incomplete.
         unit: the part of the content that can be incomplete, for messages.
@@ -45,7 +46,7 @@ class Format(NamedTuple):
 
     name: str
     suffixes: tuple[str, ...]
-    is_one: Callable[[Any, Path], bool]
+    accepts: Callable[[Any, Path], bool]
     parse: Callable[[Any, Path], Parsed]
     unit: str = 'an image or a box'
     image: Callable[[Any], str] | None = None

@@ -7,7 +7,7 @@ from ..records import Instance
 from .parsed import Fault, Parsed, ParsedImage
 
 FACE = 'face'
-INVALID_INDEX = 7  # index in a row of the flag for faces that are too hard to count
+INVALID_INDEX = 7  # index of the flag for faces that are too small or unclear to be scored
 
 
 def is_wider_face(lines: Sequence[str], file: Path) -> bool:

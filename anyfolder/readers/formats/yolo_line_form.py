@@ -1,4 +1,8 @@
-"""Tell boxes, polygons and poses apart in YOLO labels, from all lines of a folder."""
+"""Tell boxes, polygons and poses apart in YOLO labels, from all lines of a folder.
+
+A line has a class and numbers: a box, a box with a score, a box with keypoints, or a polygon. It
+does not say which of them. One line is ambiguous, but all lines of a folder have one form.
+"""
 
 import re
 from collections import defaultdict
@@ -15,9 +19,9 @@ from .parsed import Fault
 MIN_SHARE = 0.9  # fraction of keypoints in their box, and of boxes in the image
 # Variance of size minus center, divided by that of the center; about 0.1 for polygons.
 MIN_SCATTER_RATIO = 0.5
-BEYOND = 0.05  # fraction of the image by which rounded values may exceed it
+TOLERANCE = 0.05  # fraction of the image by which rounded values may exceed it
 COUNT = re.compile(r'\d{1,4}')  # number of keypoints, or of values per keypoint
-# Keys of a layout for lines with a box, after which nothing is read.
+# Keys of a layout that reads the box of each line, and nothing after it.
 BOXES_ALONE = dict(
     format='table',
     columns=['class', 'x', 'y', 'width', 'height', '...'],
@@ -93,7 +97,7 @@ def _rows_by_length(lines: Sequence[str]) -> dict[int, np.ndarray]:
 def _are_boxes(values: np.ndarray) -> np.ndarray:
     """Whether each of some rows (N, 4 or more) begins with a box that is within the image (N)."""
     ends = np.abs(values[:, :2] - 0.5) + values[:, 2:4] / 2
-    return np.max(ends, axis=-1) <= 0.5 + BEYOND
+    return np.max(ends, axis=-1) <= 0.5 + TOLERANCE
 
 
 def _begin_with_boxes(values: np.ndarray) -> bool:
@@ -155,7 +159,7 @@ def _dimensions(values: np.ndarray) -> int:
     for dimensions in (2, 3) if _begin_with_boxes(values) else ():
         if after.shape[1] % dimensions == 0:
             points = after.reshape(len(values), -1, dimensions)[..., :2]
-            in_box = (np.abs(points - center) <= size / 2 + BEYOND).all(axis=-1)
+            in_box = (np.abs(points - center) <= size / 2 + TOLERANCE).all(axis=-1)
             is_labeled = (points != 0).any(axis=-1)
             if in_box[is_labeled].sum() > MIN_SHARE * max(is_labeled.sum(), 1):
                 return dimensions

@@ -1,4 +1,4 @@
-"""Errors on ambiguous folders end in a layout file with which the folder is read."""
+"""Errors on ambiguous folders end with a layout file, by which the folder can be read."""
 
 import ast
 import traceback
@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from public_maps import mask_of
 from public_scene import Scene
 from unclear_scenes import UNCLEAR, box_table, box_table_without_header, boxes_next_to_folders
 
 import anyfolder
 from anyfolder.errors import InputError
 from anyfolder.layouts.layout_text import as_lines
+from anyfolder.layouts.path_pattern import PathPattern
 from anyfolder.layouts.patterns_of_files import paired_patterns, patterns_of
 
 READERS = Path(anyfolder.__file__).parent / 'readers'
@@ -93,7 +95,17 @@ def test_unclear_box_tables_are_read_with_the_suggested_columns(tmp_path, write,
         assert found.label == ('car', 'bus')[number % 2]
 
 
-# Paths of images and their labels in turn, and at the end the patterns of both.
+def test_masks_of_one_name_in_a_folder_per_case_are_read_with_the_suggested_patterns(tmp_path):
+    scene = Scene(tmp_path)
+    for i in range(6):
+        scene.images(f'case {i}/images/scan.png')
+        scene.array(f'case {i}/masks/scan.png', mask_of(255, 1))
+    sentence, data = read_as_suggested(tmp_path, 'segmentation')
+    assert 'class and unlabeled' in sentence
+    assert len([*data.images()]) == 6
+
+
+# Paths of images and their labels in turn, and at the end the expected patterns of both.
 PAIRS = {
     'side by side': 'a/1.jpg a/1_mask.png a/2.jpg a/2_mask.png a/{name}.jpg a/{name}_mask.png',
     'in folders': 'i/x/1.jpg m/x/1.png i/y/2.jpg m/y/2.png i/{a}/{name}.jpg m/{a}/{name}.png',
@@ -101,6 +113,14 @@ PAIRS = {
     '{split}/m/{name}.png',
     'with several suffixes': 'i/1.jpg m/1.png i/2.png m/2.png i/{name}.* m/{name}.png',
     'a single pair': 'i/1.jpg m/1.png i/{name}.jpg m/{name}.png',
+    'in a folder per case': 'p1/image.png p1/mask.png p2/image.png p2/mask.png {a}/image.png '
+    '{a}/mask.png',
+    'with overlapping affixes': 'i/aa.jpg m/aa.png i/aaa.jpg m/aaa.png i/aa{name}.jpg '
+    'm/aa{name}.png',
+    'in two levels of splits': 'train/train2017/1.jpg train/train2017/1.png val/val2017/2.jpg '
+    'val/val2017/2.png {split}/{b}/{name}.jpg {split}/{b}/{name}.png',
+    'in the same split twice': 'train/i/train/1.jpg train/m/train/1.png val/i/val/2.jpg '
+    'val/m/val/2.png {split}/i/{split}/{name}.jpg {split}/m/{split}/{name}.png',
 }
 
 
@@ -110,6 +130,8 @@ def test_patterns_of_pairs(case):
     files = [Path('data', name) for name in names]
     pairs = [*zip(files[::2], files[1::2], strict=True)]
     assert paired_patterns(Path('data'), pairs) == ([image_pattern], [label_pattern])
+    for pattern, paths in ((image_pattern, names[::2]), (label_pattern, names[1::2])):
+        assert all(PathPattern(pattern, 'images').match(path) is not None for path in paths)
 
 
 def test_unrelated_names_have_no_patterns():
@@ -121,6 +143,8 @@ def test_unrelated_names_have_no_patterns():
 def test_patterns_of_files():
     files = [Path('d', name) for name in ('train/a.json', 'val/b.json', 'c.json')]
     assert patterns_of(Path('d'), files) == ['{split}/*.json', 'c.json']
+    files = [Path('d', name) for name in ('train/train2017/1.json', 'val/val2017/2.json')]
+    assert patterns_of(Path('d'), files) == ['{split}/*/*.json']
 
 
 def test_layout_text_has_quotes_only_where_needed():

@@ -1,3 +1,5 @@
+"""Boxes whose numbers are in columns such as left and width, by the units of a layout."""
+
 import pytest
 
 from anyfolder.layouts.box_units import BoxUnits

@@ -1,3 +1,5 @@
+"""The fields that patterns find in paths."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

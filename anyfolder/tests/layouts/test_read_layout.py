@@ -136,6 +136,16 @@ def test_classes_without_a_name_raise(scene):
         read(scene, 'detection')
 
 
+def test_lines_of_json_without_an_image_are_noted(scene):
+    scene.images(*(f'{i}.jpg' for i in range(6)))
+    rows = [f'{{"file": "{i}.jpg", "kind": "{"ab"[i % 2]}"}}' for i in range(6)]
+    scene.text('labels.jsonl', *rows, '{"kind": "a"}')
+    columns = 'columns: {image: file, class: kind}'
+    lay_out(scene, 'format: table', 'labels: labels.jsonl', columns)
+    listing = read(scene, 'classification')
+    assert ('labels of labels.jsonl left out, since their image is missing', 1) in notes_of(listing)
+
+
 def test_lines_without_the_stated_columns_raise(scene):
     write_lines(scene, 'cat 5 6 25 16', columns='[class, left, top, right, bottom]')
     scene.text('notes/3.lbl', 'cat 5 6 25 16', 'cat 5 6 25')
@@ -143,7 +153,7 @@ def test_lines_without_the_stated_columns_raise(scene):
         read(scene, 'detection')
 
 
-# By the pattern of the images, the splits of a layout.
+# The line `splits` of a layout by its line `images`. All of them state the same splits.
 SPLITS = {
     "images: 'set{split}/*.jpg'": 'splits: {train: [A, B], val: C}',
     "images: 'set{split:A|B|C}/*.jpg'": 'splits: {train: [A, B], val: C}',
@@ -157,7 +167,7 @@ SPLITS = {
 def test_splits_by_folders_lists_patterns_and_columns(scene, images):
     names = [f'set{part}/{part}{i}.jpg' for part in 'ABC' for i in range(2)]
     scene.images(*names)
-    scene.text('lists/a.txt', *names[:3], 'B1', 'gone.jpg')
+    scene.text('lists/a.txt', *names[:3], 'B1', 'gone.jpg')  # B1 is the fourth name
     scene.text('lists/b1.txt', *(name.removesuffix('.jpg') for name in names[4:]))
     rows = [
         f'{name},{"xy"[i % 2]},{"first" if i < 4 else "second"}' for i, name in enumerate(names)

@@ -77,6 +77,18 @@ def test_lines_of_json(tmp_path):
     assert found == [dict(image='1.jpg', box='[1, 2, 3, 4]'), dict(image='2.jpg')]
 
 
+def test_lines_of_json_without_numbers_in_their_columns_become_none(tmp_path):
+    text = '{"file": "1.jpg", "left": " 1"}\n{"file": "2.jpg", "left": "near"}\n'
+    found = rows(tmp_path, text, image='file', left='left', name='metadata.jsonl')
+    assert found == [dict(image='1.jpg', left='1'), None]
+
+
+def test_lines_of_json_may_have_no_box(tmp_path):
+    text = '{"file": "1.jpg", "left": "", "top": ""}\n{"file": "2.jpg", "left": "1", "top": ""}\n'
+    found = rows(tmp_path, text, image='file', left='left', top='top', name='metadata.jsonl')
+    assert found == [dict(image='1.jpg'), None]
+
+
 def test_file_without_the_columns_raises(tmp_path):
     with rejects(r"has no line with the columns class, x, y, but lines such as 'a b c d'"):
         rows(tmp_path, 'a b c d\n', 'class', 'x', 'y')

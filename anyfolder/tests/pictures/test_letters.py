@@ -9,7 +9,7 @@ from PIL import features
 
 from anyfolder.pictures import letters
 from anyfolder.pictures.drawn_labels import draw_objects
-from anyfolder.pictures.letters import for_pillow
+from anyfolder.pictures.letters import drawable_line
 
 CJK = 'A font of Chinese', 'chinese.ttf'  # title, and a file that does not exist
 
@@ -42,35 +42,35 @@ def fonts(monkeypatch):
     ],
 )
 def test_letters_without_a_font_are_described(fonts, name, drawn):
-    assert for_pillow(name)[0] == drawn
+    assert drawable_line(name)[0] == drawn
 
 
 def test_font_with_all_letters_is_chosen(fonts):
-    assert for_pillow('猫狗 0') == ('猫狗 0', 'chinese.ttf')
-    assert for_pillow('é')[1].endswith('DejaVuSans.ttf')
-    assert for_pillow('cat') == ('cat', None)
+    assert drawable_line('猫狗 0') == ('猫狗 0', 'chinese.ttf')
+    assert drawable_line('é')[1].endswith('DejaVuSans.ttf')
+    assert drawable_line('cat') == ('cat', None)
     # Pillow draws a text in one font.
-    assert for_pillow('猫é')[0] == 'U+732B é'
+    assert drawable_line('猫é')[0] == 'U+732B é'
 
 
 @pytest.mark.parametrize('name', ['قطة', 'חתול', 'कि'])
 def test_scripts_that_need_shaping_are_described_without_raqm(monkeypatch, name):
     monkeypatch.setattr(features, 'check', lambda name: False)
-    drawn, _ = for_pillow(name)
+    drawn, _ = drawable_line(name)
     assert not {*drawn} & {*name}
     assert drawn.startswith('U+0')
 
 
 def test_without_fonts_names_are_ascii(monkeypatch):
     monkeypatch.setattr(letters, 'installed_fonts', list)
-    assert for_pillow('é') == ('U+00E9', None)
+    assert drawable_line('é') == ('U+00E9', None)
 
 
 def test_font_folders_are_searched_without_matplotlib(monkeypatch, tmp_path):
     file = letters.installed_fonts()[0][1]
     shutil.copy(file, tmp_path / 'a.ttf')
     (tmp_path / 'b.ttf').write_text('no font')
-    monkeypatch.setattr(letters, 'FOLDERS', [str(tmp_path), str(tmp_path / 'none')])
+    monkeypatch.setattr(letters, 'FONT_FOLDERS', [str(tmp_path), str(tmp_path / 'none')])
     monkeypatch.setitem(sys.modules, 'matplotlib.font_manager', None)
     assert letters.installed_fonts.__wrapped__() == [('DejaVu Sans', str(tmp_path / 'a.ttf'))]
 

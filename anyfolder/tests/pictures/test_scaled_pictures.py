@@ -1,3 +1,5 @@
+"""Pictures and class maps at the size of reports and sheets."""
+
 import numpy as np
 import pytest
 

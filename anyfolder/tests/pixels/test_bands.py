@@ -6,7 +6,7 @@ from image_folders import save_bands
 from PIL import Image
 from rejection import rejects
 
-from anyfolder.pixels.bands import as_photograph, check_bands, read_bands, shape_of
+from anyfolder.pixels.bands import as_photograph, check_bands, multiband_shape, read_bands
 from anyfolder.pixels.image_files import is_image
 from anyfolder.pixels.image_headers import displayed_size
 from anyfolder.pixels.images import decode, read_image
@@ -35,7 +35,7 @@ def test_tiffs_are_read_as_they_were_written(tmp_path, options, bands, dtype):
     if 'planarconfig' in options:  # one band after another
         written = np.ascontiguousarray(wanted.transpose(2, 0, 1))
     save_bands(path, written, **options)
-    assert shape_of(path) == wanted.shape
+    assert multiband_shape(path) == wanted.shape
     assert displayed_size(path) == (12, 10)
     found = read_bands(path.read_bytes(), bands)
     assert found.dtype == np.float32
@@ -46,12 +46,12 @@ def test_tiffs_are_read_as_they_were_written(tmp_path, options, bands, dtype):
 def test_gray_pages_of_one_size_are_bands(tmp_path):
     tifffile, path, wanted = pytest.importorskip('tifffile'), tmp_path / 'a.tif', values(6)
     tifffile.imwrite(path, np.ascontiguousarray(wanted.transpose(2, 0, 1)))
-    assert shape_of(path) == wanted.shape
+    assert multiband_shape(path) == wanted.shape
     assert np.array_equal(read_bands(path), wanted)
     with tifffile.TiffWriter(path) as tiff:  # an image with an overview
         tiff.write(wanted[..., 0])
         tiff.write(wanted[::2, ::2, 0])
-    assert shape_of(path) is None
+    assert multiband_shape(path) is None
 
 
 def test_alpha_is_not_a_band(tmp_path):
@@ -60,16 +60,16 @@ def test_alpha_is_not_a_band(tmp_path):
     save_bands(path, wanted, **colors, extrasamples=['unassalpha', 'unspecified'])
     assert np.array_equal(read_bands(path), wanted[..., [0, 1, 2, 4]])
     save_bands(path, wanted[..., :4], **colors, extrasamples=['unassalpha'])
-    assert shape_of(path) is None
+    assert multiband_shape(path) is None
     save_bands(path, wanted[..., :4], **colors, extrasamples=['unspecified'])  # near infrared
-    assert shape_of(path) == (10, 12, 4)
+    assert multiband_shape(path) == (10, 12, 4)
 
 
 def test_arrays_have_their_bands_first_or_last(tmp_path):
     wanted, path = values(6), tmp_path / 'a.npy'
     for array in (wanted, wanted.transpose(2, 0, 1)):
         np.save(path, array)
-        assert shape_of(path) == (10, 12, 6)
+        assert multiband_shape(path) == (10, 12, 6)
         assert np.array_equal(read_bands(path), wanted)
     assert is_image(path)
     for other in (values(6)[0], values(6).astype(object), np.zeros((0, 4, 6))):
@@ -81,7 +81,7 @@ def test_photographs_have_no_bands(tmp_path):
     modes = {'a.png': 'RGB', 'a.tif': 'RGB', 'gray.tif': 'L', 'cmyk.tif': 'CMYK'}
     for name, mode in modes.items():
         Image.new('RGB', (12, 10)).convert(mode).save(tmp_path / name)
-        assert shape_of(tmp_path / name) is None
+        assert multiband_shape(tmp_path / name) is None
         with pytest.raises(ValueError, match='it is an image, and not 6 bands'):
             read_bands(tmp_path / name, 6)
 

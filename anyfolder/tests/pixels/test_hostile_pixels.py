@@ -17,7 +17,7 @@ from rejection import rejects
 from anyfolder import limits
 from anyfolder.pixels import arrays, decoded_at_once
 from anyfolder.pixels.arrays import open_archive, read_array
-from anyfolder.pixels.bands import read_bands, shape_of
+from anyfolder.pixels.bands import multiband_shape, read_bands
 from anyfolder.pixels.depth_maps import read_depth
 from anyfolder.pixels.image_files import image_files, walk_files
 from anyfolder.pixels.images import decode, read_image
@@ -80,7 +80,7 @@ def test_too_many_pages_raise(monkeypatch):
     content = head + b''.join(pages)
     monkeypatch.setitem(limits.LIMITS, 'pages', 10)
     with pytest.raises(ValueError, match='more than 10 pages'):
-        shape_of(content)
+        multiband_shape(content)
 
 
 def test_valid_bands_are_read(tmp_path):

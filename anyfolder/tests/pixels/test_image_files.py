@@ -1,3 +1,5 @@
+"""The images among given files and folders."""
+
 import cv2
 import numpy as np
 from rejection import rejects

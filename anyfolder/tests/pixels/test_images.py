@@ -1,3 +1,5 @@
+"""Image files of every format are decoded as displayed; truncated and huge ones raise."""
+
 import io
 
 import cv2
@@ -74,7 +76,10 @@ def encoded(form: str = 'JPEG', orientation: int = 1, **options) -> bytes:
 
 @pytest.mark.parametrize('form', FORMATS_OF_FILES)
 def test_truncated_files_raise(form):
-    """Their headers are complete: yolov5#916, SKU110K#23."""
+    """The headers of such files are complete, so only decoding shows that pixels are missing.
+
+    Reported in yolov5#916 and SKU110K#23.
+    """
     content = encoded(form)
     assert decode(content).shape == (96, 128, 3)
     for fraction in (0.5, 0.95):

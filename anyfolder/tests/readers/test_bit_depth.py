@@ -1,4 +1,4 @@
-"""The range of values in images of more than 8 bits."""
+"""Images of more than 8 bits: the window in which they are seen, and those that are rejected."""
 
 import cv2
 import numpy as np

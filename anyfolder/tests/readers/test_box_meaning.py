@@ -161,14 +161,14 @@ def rejections(count: int, overhanging: float, is_corner: bool) -> int:
         overhanging: the fraction of boxes that people have drawn up to 10 pixels beyond an edge.
         is_corner: write the upper left corner instead of the center.
     """
-    random, rejected = np.random.default_rng(count), 0
+    rng, rejected = np.random.default_rng(count), 0
     for _ in range(100):
-        sides = random.uniform(0.02, 0.3, (count, 2))
-        starts = random.uniform(0, 1, (count, 2)) * (1 - sides)
-        edges = np.where(random.random((count, 2)) < 0.5, 0, 1 - sides)
-        beyond = np.where(edges == 0, -1, 1) * random.uniform(2, 10, (count, 2)) / 640
-        chosen = random.random((count, 1)) < overhanging
-        starts = np.where(chosen & (random.random((count, 2)) < 0.5), edges + beyond, starts)
+        sides = rng.uniform(0.02, 0.3, (count, 2))
+        starts = rng.uniform(0, 1, (count, 2)) * (1 - sides)
+        edges = np.where(rng.random((count, 2)) < 0.5, 0, 1 - sides)
+        beyond = np.where(edges == 0, -1, 1) * rng.uniform(2, 10, (count, 2)) / 640
+        chosen = rng.random((count, 1)) < overhanging
+        starts = np.where(chosen & (rng.random((count, 2)) < 0.5), edges + beyond, starts)
         numbers = np.hstack([starts if is_corner else starts + sides / 2, sides])
         objects = [Instance('a', row, form='center', relative=True) for row in numbers.tolist()]
         try:

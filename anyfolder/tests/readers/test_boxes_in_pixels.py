@@ -50,12 +50,12 @@ def test_polygons_are_converted_to_pixels():
     assert found.segmentation == [[4, 6, 24, 6, 24, 30]]
 
 
-def test_form_that_is_certain_is_not_questioned():
+def test_stated_form_is_not_questioned():
     corners = [Instance('a', (30, 20, 40, 30 + i)) for i in range(10)]
     record, findings = ImageRecord(Path('0.jpg'), size=(64, 48), instances=corners), Findings()
     with rejects('seem to be left, top, right, bottom'):
         to_pixels([record], findings)
-    to_pixels([record], findings, is_certain=True)
+    to_pixels([record], findings, form_is_stated=True)
     assert record.instances[0].box == (30, 20, 40, 30)
 
 
@@ -68,10 +68,10 @@ def test_pixels_are_counted_from_1_unless_a_corner_is_0():
     assert [instance.box for instance in found] == [(31, 41, 30, 4), (0, 5, 9, 4)]
 
 
-def test_pixels_that_certainly_count_from_1_may_have_a_corner_at_0():
+def test_pixels_that_are_stated_to_count_from_1_may_have_a_corner_at_0():
     box = Instance('a', (0, 5, 9, 9), form='xyxy', from_1=True)
     record = ImageRecord(Path('0.jpg'), size=(64, 48), instances=[box])
-    to_pixels([record], Findings(), is_certain=True)
+    to_pixels([record], Findings(), form_is_stated=True)
     assert record.instances[0].box == (-1, 4, 9, 4)
 
 
@@ -108,7 +108,9 @@ def test_invalid_boxes_are_rejected(box):
     assert kind.examples == [f'{[*box]!r} of line 3']
 
 
-@pytest.mark.parametrize('polygons', [[], [[]], ['a'], [[1, 2, 'x', 4]], [[1, float('inf')]], None])
+@pytest.mark.parametrize(
+    'polygons', [[], [[]], [[1], [2]], ['a'], [[1, 2, 'x', 4]], [[1, float('inf')]], None]
+)
 def test_objects_without_a_valid_box_or_polygon_are_rejected(polygons):
     found, findings = converted(Instance('a', (), polygons))
     assert not found

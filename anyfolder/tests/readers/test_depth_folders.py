@@ -18,8 +18,8 @@ SIZE = (16, 12)
 
 def write(folder, image, depth, value=2000, size=SIZE):
     """An image, and a map of one value in millimeters, whose upper half is unknown."""
-    random = np.random.default_rng(len(image) + value)
-    pixels = random.integers(0, 256, (*SIZE[::-1], 3), dtype=np.uint8)
+    rng = np.random.default_rng(len(image) + value)
+    pixels = rng.integers(0, 256, (*SIZE[::-1], 3), dtype=np.uint8)
     for name in (image, depth):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(pixels).save(folder / image)

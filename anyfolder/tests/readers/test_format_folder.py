@@ -83,6 +83,14 @@ def test_class_of_open_images_without_a_name_keeps_its_id(tmp_path):
     assert read(tmp_path).classes == ('/m/0s', 'bar')
 
 
+@pytest.mark.parametrize('row', ['/m/0x,circle, round', '/m/0x'])
+def test_class_of_open_images_must_have_one_name(tmp_path, row):
+    open_images(tmp_path)
+    write(tmp_path, 'classes.csv', f'/m/0b,bar\n/m/0s,square\n/m/0y,cross\n{row}')
+    with rejects("row of '/m/0x' in .*classes.csv' must have one class name; quote a name"):
+        read(tmp_path)
+
+
 def test_classes_of_supervisely_are_in_the_order_of_its_meta_file(tmp_path):
     supervisely(tmp_path)
     file = tmp_path / 'meta.json'

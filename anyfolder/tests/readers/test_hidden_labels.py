@@ -17,7 +17,7 @@ ANIMALS = ['cat', 'dog', 'fox', 'owl', 'ant', 'bee']
 
 
 def write_folders(folder, names: Sequence[str] = PATIENTS) -> list[str]:
-    """Write three images into each of some folders, and return their paths."""
+    """Write three images into each of these folders, and return their paths."""
     paths = [f'{name}/{i}{j}.png' for i, name in enumerate(names) for j in range(3)]
     for i, path in enumerate(paths):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -30,6 +30,7 @@ def write_table(path: Path, header: str, rows: Iterable[str]) -> None:
         ('labels.csv', '\ufefffilename;width;class', '{i}.jpg;8;{c}'),
         ('train.csv', ',image,species', '{i}9,train/{i}.jpg,{c}'),
         ('train.tsv', 'label\tpath', '{c}\tC:\\photos\\{i}.jpg'),
+        # the first column names images, too, but other ones; only the second has suffixes
         ('train.csv', 'id,picture,label', '{j},{i}.jpg,{c}'),
         ('train.csv', 'nr,photo,label', '{j},{i}.jpg,{c}'),
         # the index is also the name of another image

@@ -107,6 +107,15 @@ def test_values_that_cannot_be_classes_raise(tmp_path, values, names, words):
         read(tmp_path)
 
 
+def test_photographs_in_place_of_masks_raise(tmp_path):
+    """No value has a large region, which a comparison of the masks once took for granted."""
+    for i in range(6):
+        photograph(tmp_path / f'images/{i}.png', i)
+        photograph(tmp_path / f'masks/{i}.png', 6 + i)
+    with rejects('which are not class numbers'):
+        read(tmp_path)
+
+
 def test_classes_without_a_pixel_are_reported(tmp_path):
     write_values(tmp_path, [0, 2], 'ground cat dog')
     assert read(tmp_path).findings.rows()[-1:] == [
@@ -657,6 +666,7 @@ def save_map(path, pixels: np.ndarray) -> None:
     Image.fromarray(pixels).save(path)
 
 
+# A camera's field of view, which is the same in all images.
 FIELD = np.zeros((48, 64), np.uint8)
 FIELD[4:-4, 6:-6] = 255
 

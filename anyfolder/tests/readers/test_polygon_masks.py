@@ -8,6 +8,7 @@ from anyfolder.readers import polygon_masks
 from anyfolder.readers.polygon_masks import draw_polygon
 from anyfolder.readers.run_lengths import mask_of
 
+# Polygons, and the pixels that they cover in a mask of 5 x 4. Empty rows at the end are omitted.
 DRAWN = {
     'a rectangle has the pixels between its sides': (
         [1, 1, 4, 1, 4, 3, 1, 3],
@@ -35,12 +36,12 @@ def test_pixels_whose_center_is_inside_are_set(polygon, rows):
 
 
 @pytest.mark.parametrize('crossings_at_once', [1 << 22, 10])
-def test_as_many_pixels_are_inside_as_by_pycocotools(crossings_at_once, monkeypatch):
+def test_nearly_the_same_pixels_are_inside_as_by_pycocotools(crossings_at_once, monkeypatch):
     coco = pytest.importorskip('pycocotools.mask')
     monkeypatch.setattr(polygon_masks, 'MAX_CROSSINGS', crossings_at_once)
-    random, pixels = np.random.default_rng(0), []
-    for corners in random.integers(3, 20, 200):
-        polygon = (random.random((corners, 2)) * [80, 60] - [10, 5]).ravel().tolist()
+    rng, pixels = np.random.default_rng(0), []
+    for corners in rng.integers(3, 20, 200):
+        polygon = (rng.random((corners, 2)) * [80, 60] - [10, 5]).ravel().tolist()
         mask = object_mask(Object('a', (0, 0, 1, 1), [polygon]), (60, 50))
         [runs] = coco.frPyObjects([polygon], 50, 60)
         coco_mask = mask_of(runs['counts'], (60, 50))

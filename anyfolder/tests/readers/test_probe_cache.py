@@ -91,7 +91,8 @@ def test_processes_return_the_same_probes(images, monkeypatch):
     assert [path.stem for path, probe in zip(paths, probes, strict=True) if probe.fault] == ['06']
 
 
-# In place of the module that decodes images: a process that ends at 06.png.
+# In place of the module that decodes images: a process that ends at 06.png, and answers with a
+# `Probe`'s first two fields, state and size, for other images.
 CRASHING = """
 import json, os, sys
 for line in sys.stdin:

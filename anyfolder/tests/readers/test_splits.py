@@ -1,3 +1,5 @@
+"""Names that stand for splits, and the held-out tenth."""
+
 import numpy as np
 import pytest
 from hypothesis import given

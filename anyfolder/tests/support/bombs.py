@@ -1,4 +1,4 @@
-"""Files that claim to be larger than they are."""
+"""Small files whose header states a huge content."""
 
 import struct
 import zlib

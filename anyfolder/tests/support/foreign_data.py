@@ -1,4 +1,7 @@
-"""The same ten scenes as labeling programs and public data sets lay them out."""
+"""Write the same ten scenes in the folders and formats that labeling programs export.
+
+:func:`~image_folders.scenes` draws them: a bright square and a dark bar in each image.
+"""
 
 import json
 from collections.abc import Callable
@@ -9,7 +12,7 @@ from image_folders import scenes
 from PIL import Image
 
 CLASSES = ('bar', 'square')
-SIZE = 64, 48
+SIZE = 64, 48  # width and height of a scene
 Boxes = list[tuple[str, tuple[int, int, int, int]]]  # name, and left, top, right, bottom
 
 
@@ -25,25 +28,13 @@ def write(folder: Path, name: str, text: str, encoding: str = 'utf-8') -> None:
 
 def yolo_lines(boxes: Boxes, outlines: bool = False) -> str:
     """A line for each box, as center and size, or as its four corners."""
-    lines = []
-    for name, (left, top, right, bottom) in boxes:
-        values = [
-            (left + right) / 128,
-            (top + bottom) / 96,
-            (right - left) / 64,
-            (bottom - top) / 48,
-        ]
+    lines, (width, height) = [], SIZE
+    for name, corners in boxes:
+        left, right = (x / width for x in corners[::2])
+        top, bottom = (y / height for y in corners[1::2])
+        values = [(left + right) / 2, (top + bottom) / 2, right - left, bottom - top]
         if outlines:
-            values = [
-                left / 64,
-                top / 48,
-                right / 64,
-                top / 48,
-                right / 64,
-                bottom / 48,
-                left / 64,
-                bottom / 48,
-            ]
+            values = [left, top, right, top, right, bottom, left, bottom]
         lines.append(' '.join([str(CLASSES.index(name)), *(f'{value:.6f}' for value in values)]))
     return '\n'.join(lines) + '\n'
 
@@ -91,6 +82,7 @@ def coco_json(
 
 
 def split_of_number(i: int) -> str:
+    """The split of a scene, by Roboflow's names: six, two and two of the ten."""
     return 'train' if i < 6 else 'valid' if i < 8 else 'test'
 
 
@@ -298,6 +290,7 @@ def class_mask(boxes: Boxes) -> np.ndarray:
     return mask
 
 
+# The colors of the background and of each class, in RGB.
 COLORS = np.array([[0, 0, 0], [250, 50, 83], [51, 221, 255]], np.uint8)
 
 
@@ -345,7 +338,9 @@ def voc_masks(folder: Path) -> None:
         write(folder, f'ImageSets/Segmentation/{name}.txt', ''.join(f'{i}\n' for i in chosen))
 
 
-MASKS: dict[Callable[[Path], None], tuple[int, int, int]] = {  # images of each split
+# By the function that writes ten scenes: the number of training, validation and test images. If the
+# folder states no split, one image is held out for validation.
+MASKS: dict[Callable[[Path], None], tuple[int, int, int]] = {
     plain_masks: (9, 1, 0),
     cvat_masks: (9, 1, 0),
     roboflow_masks: (6, 2, 2),

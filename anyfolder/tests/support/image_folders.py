@@ -1,4 +1,4 @@
-"""Small folders of images on the disk."""
+"""Write small folders of labeled images, for the tests of both packages."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Ambiguous folders, each with what the layout file that its error suggests must give."""
+"""Write ambiguous folders, and state what reading each must give with the suggested layout file.
+
+The error on each of them ends with that layout file.
+"""
 
 import json
 from collections.abc import Callable

@@ -38,6 +38,7 @@ def with_polygons(folder: Path) -> None:
 
 
 def scene_of(public: PublicDataSet) -> tuple:
+    """A public data set as an entry of :data:`SCENES`."""
     return lambda folder: public.write(Scene(folder)), public.layout, public.task
 
 
@@ -61,6 +62,7 @@ SAMPLED = {*random.Random(0).sample(TRIPS, SAMPLE)}
 
 
 def state_of(folder: Path) -> list:
+    """All paths in a folder, with the times at which they were changed; links are not followed."""
     return sorted((path, path.lstat().st_mtime_ns) for path in folder.rglob('*'))
 
 

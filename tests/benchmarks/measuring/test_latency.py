@@ -3,7 +3,7 @@ from rejection import rejects
 
 from benchmarks.measuring import one_image
 from benchmarks.measuring.latency import (
-    WAYS,
+    VARIANTS,
     Latency,
     as_markdown,
     latency,
@@ -26,7 +26,9 @@ def test_latency_is_the_median_of_the_rounds_after_a_warm_up(monkeypatch):
 
 
 def test_rows_are_formatted_as_markdown():
-    row = Latency('B/16', 224, 86_000_000, dict.fromkeys(WAYS, 12.34), dict.fromkeys(WAYS, 512.6))
+    row = Latency(
+        'B/16', 224, 86_000_000, dict.fromkeys(VARIANTS, 12.34), dict.fromkeys(VARIANTS, 512.6)
+    )
     assert as_markdown([row]).splitlines() == [
         '| model | pixels | M parameters | eager, ms | ONNX, ms | int8, ms '
         '| eager, MiB | ONNX, MiB | int8, MiB |',
@@ -41,7 +43,7 @@ def test_each_runtime_is_measured_in_its_own_process():
     pytest.importorskip('onnxruntime')
     result = latency('timm://test_vit', 32, threads=1, rounds=2)
     assert result.parameters > 300_000
-    assert result.ms.keys() == result.mib.keys() == WAYS.keys()
+    assert result.ms.keys() == result.mib.keys() == VARIANTS.keys()
     assert all(0 < value < 1e4 for value in result.ms.values())
     assert result.mib['ONNX'] < result.mib['eager']
 
@@ -49,6 +51,6 @@ def test_each_runtime_is_measured_in_its_own_process():
 def test_a_failing_process_raises_one_sentence(monkeypatch, tmp_path):
     pytest.importorskip('onnxruntime')
     monkeypatch.setattr('benchmarks.measuring.latency.export', lambda *args: None)
-    monkeypatch.setitem(WAYS, 'eager', ('onnx', 'float32'))
+    monkeypatch.setitem(VARIANTS, 'eager', ('onnx', 'float32'))
     with rejects('--latency: .*float32.onnx by onnx ended with status 1'):
         latency('timm://test_vit', 32, threads=1, rounds=1)

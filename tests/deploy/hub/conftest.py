@@ -1,3 +1,5 @@
+"""A fixture that writes the checkpoint of a classifier, for the tests of hub folders."""
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,10 @@ NAMES = ('cat', 'dog', 'rabbit')
 
 @pytest.fixture
 def saved(tmp_path) -> Callable[..., Path]:
-    """Writes the checkpoint of a random classifier as a run does, and returns its path.
+    """A function that writes the checkpoint of a random classifier as a run does.
 
-    The paths in its config must not be published.
+    It takes changes of the test pipeline, neck, head and backbone, and returns the path. The config
+    has paths with ``somebody``, which must not be published.
     """
 
     def save(
@@ -26,16 +29,17 @@ def saved(tmp_path) -> Callable[..., Path]:
         head: dict[str, Any] | None = None,
         **backbone: Any,
     ) -> Path:
-        parts = dict(dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32), **backbone)
-        width = parse_arch(parts['arch']).embed_dims
+        defaults = dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32)
+        backbone = dict(defaults, **backbone)
+        width = parse_arch(backbone['arch']).embed_dims
         model = dict(
             type='ImageClassifier',
-            backbone=parts,
+            backbone=backbone,
             head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=width),
         )
         if neck:
             model['neck'] = dict(neck, type='vit_plugin.TokenPooling', in_channels=width)
-        if head is not None:
+        if head is not None:  # an empty dict stands for a model without a head
             model['head'] = dict(model['head'], **head) if head else None
         steps = pipeline or [dict(type='Resize', scale=(32, 32))]
         cfg = Config(

@@ -1,10 +1,12 @@
+"""A model card has what the files of a run state, and no file names or paths."""
+
 import json
 
 import yaml
 from PIL import Image
 
 from vit_plugin.deploy.hub.publishing import publish
-from vit_plugin.files.untrusted_text import markdown
+from vit_plugin.files.untrusted_text import escape_markdown
 
 NAME = '![](https://example.org/beacon.png) | cat'  # markup that a card must escape
 REPORT = dict(
@@ -36,10 +38,10 @@ def test_a_card_describes_the_run(saved, tmp_path):
     Image.new('RGBA', (3, 2), 'red').save(run / 'learning_curve.png')
     publish(str(run), str(tmp_path / 'pets'), license='apache-2.0')
     _, head, text = (tmp_path / 'pets/README.md').read_text().split('---\n', 2)
-    facts = yaml.safe_load(head)
-    assert facts['license'] == 'apache-2.0'
-    assert facts['library_name'] == 'timm'
-    assert facts['model-index'][0]['results'][0]['metrics'] == [
+    metadata = yaml.safe_load(head)
+    assert metadata['license'] == 'apache-2.0'
+    assert metadata['library_name'] == 'timm'
+    assert metadata['model-index'][0]['results'][0]['metrics'] == [
         dict(type='accuracy/top1', value=91.25)
     ]
     for line in (
@@ -48,7 +50,7 @@ def test_a_card_describes_the_run(saved, tmp_path):
         "model = timm.create_model('hf_hub:USER/pets', pretrained=True).eval()",
         '3 classes: cat, dog, rabbit.',
         '| accuracy/top1 | 91.25 | 92.50 |',
-        f'| {markdown(NAME)} | 90.00 | 4 |',
+        f'| {escape_markdown(NAME)} | 90.00 | 4 |',
         '![learning curve](learning_curve.png)',
         '| images | 7 | 2 |',
         '| dog | 4 | 1 |',

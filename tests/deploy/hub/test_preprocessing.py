@@ -1,3 +1,5 @@
+"""A test pipeline in the formats of timm and transformers, or an error if it has none there."""
+
 import json
 
 import pytest
@@ -31,6 +33,11 @@ def test_data_config_survives_transformers_format(saved, tmp_path, monkeypatch, 
     [
         ([dict(type='Resize', scale=(40, 32), keep_ratio=True)], 'is not a resize'),
         ([EDGE], 'is not a resize'),
+        # The crop takes another part of the height than of the width.
+        (
+            [dict(type='Resize', scale=(40, 48)), dict(type='CenterCrop', crop_size=32)],
+            'is not a resize',
+        ),
         ([dict(type='Resize', scale=(32, 32), interpolation='area')], 'is not a resize'),
         ([dict(type='Pad', size=(32, 32))], 'its pipeline has Pad'),
     ],

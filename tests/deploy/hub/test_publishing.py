@@ -1,4 +1,4 @@
-"""Write a run as a folder of the hub that we, timm and transformers read, without a network."""
+"""Write a run as a hub folder that this package, timm and transformers read, without a network."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ CASES = {
 
 
 def assert_reads_as(folder: str | Path, checkpoint: Path) -> None:
-    """Check that we read the checkpoint's model from a folder, with its classes and pixels."""
+    """Check that a folder is loaded as the checkpoint's model, with its classes and pixels."""
     before, after = load(checkpoint, device='cpu'), vit_plugin.load(folder, device='cpu')
     expected, prediction = before(PHOTO), after(PHOTO)
     assert after.classes == before.classes == ['cat', 'dog', 'rabbit']
@@ -85,7 +85,7 @@ def test_transformers_reads_the_same_model(saved, tmp_path, case):
             assert transformers.AutoImageProcessor.from_pretrained(tmp_path / folder)
 
 
-def test_models_that_no_library_has_are_read_by_us(saved, tmp_path):
+def test_models_that_no_library_has_are_read_by_vit_plugin(saved, tmp_path):
     checkpoint = saved(encoder=dict(qk_norm=True))
     summary = publish(str(checkpoint), str(tmp_path / 'folder'), dtype='float16')
     assert 'read by vit_plugin, and by no other library, since timm ' in summary
@@ -96,7 +96,7 @@ def test_models_that_no_library_has_are_read_by_us(saved, tmp_path):
     assert not (tmp_path / 'other').exists()
 
 
-def test_a_segmentor_is_read_by_us(tmp_path):
+def test_a_segmentor_is_read_by_vit_plugin(tmp_path):
     pytest.importorskip('mmseg')
     head = dict(type='FCNHead', in_channels=32, channels=8, num_convs=1, num_classes=3)
     model = dict(

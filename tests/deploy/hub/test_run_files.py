@@ -12,9 +12,9 @@ from rejection import rejects
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.deploy.hub.run_files import (
     RUN_FILE_SCHEMAS,
-    content_of,
     read_json,
     read_picture,
+    read_regular_file,
 )
 
 SECRET = '-----BEGIN PRIVATE KEY-----\n'
@@ -28,15 +28,15 @@ def secret(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize('name', ['learning_curve.png', *RUN_FILE_SCHEMAS])
-@pytest.mark.parametrize('make', ['link', 'copy', 'pipe', 'folder'])
-def test_files_that_a_run_does_not_write_are_refused(saved, tmp_path, secret, name, make):
+@pytest.mark.parametrize('kind', ['link', 'copy', 'pipe', 'folder'])
+def test_files_that_a_run_does_not_write_are_refused(saved, tmp_path, secret, name, kind):
     """Links, other files under a known name, pipes (reading would block) and folders."""
     run = saved().parent
-    if make == 'link':
+    if kind == 'link':
         (run / name).symlink_to(secret)
-    elif make == 'copy':
+    elif kind == 'copy':
         (run / name).write_text(SECRET)
-    elif make == 'pipe':
+    elif kind == 'pipe':
         os.mkfifo(run / name)
     else:
         (run / name).mkdir()
@@ -84,6 +84,6 @@ def test_json_of_another_structure_is_refused(tmp_path, content):
 
 
 def test_missing_files_are_empty(tmp_path):
-    assert content_of(tmp_path, 'x') is None
+    assert read_regular_file(tmp_path, 'x') is None
     assert read_json(tmp_path, 'metrics.json') == {}
     assert read_picture(tmp_path, 'x.png') is None

@@ -13,18 +13,19 @@ from vit_plugin.inference.load import load
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 SCALED = dict(layer_scale_init_value=0.1)
-V3 = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=50.0))
+DINOV3_POSITIONS = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=50.0))
 CLIP = dict(
     patch_embed=dict(bias=False),
     numerics=dict(base='timm', act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)),
 )
-NO_HEAD, BOTH = dict(head={}), dict(head=dict(in_channels=64))
+NO_HEAD = dict(head={})
+HEAD_ON_TWO_TOKENS = dict(head=dict(in_channels=64))  # class token and average, of width 32 each
 DISTILLED = dict(head=dict(type='vit_plugin.DistilledViTClsHead', distillation='none'))
-MAP = dict(
+MAP_POOLING = dict(
     neck=dict(mode='map', map_cfg=dict(num_heads=2, feedforward_channels=64, numerics='timm'))
 )
 MODELS = {
-    # class of transformers: arguments of our model
+    # class of transformers: arguments of the fixture `saved`
     'ViTForImageClassification': dict(numerics='timm'),
     'ViTModel': dict(numerics='timm', **NO_HEAD),
     'DeiTForImageClassification': dict(encoder=dict(dist_token=1)),
@@ -33,7 +34,10 @@ MODELS = {
     ),
     'IJepaForImageClassification': dict(with_cls_token=False, out_type='avg_featmap'),
     'Dinov2ForImageClassification': dict(
-        encoder=SCALED, out_type='raw', neck=dict(mode='cls_avg', num_prefix_tokens=1), **BOTH
+        encoder=SCALED,
+        out_type='raw',
+        neck=dict(mode='cls_avg', num_prefix_tokens=1),
+        **HEAD_ON_TWO_TOKENS,
     ),
     'Dinov2Model': dict(
         arch=dict(TINY, feedforward_channels=48),
@@ -43,7 +47,7 @@ MODELS = {
     ),
     'Dinov2WithRegistersForImageClassification': dict(encoder=dict(SCALED, reg_token=2)),
     'DINOv3ViTModel': dict(
-        encoder=dict(SCALED, reg_token=2, qkv_bias='qv'), pos_embed=V3, **NO_HEAD
+        encoder=dict(SCALED, reg_token=2, qkv_bias='qv'), pos_embed=DINOV3_POSITIONS, **NO_HEAD
     ),
     'CLIPVisionModel': dict(CLIP, encoder=dict(pre_norm=True), **NO_HEAD),
     'CLIPForImageClassification': dict(
@@ -51,10 +55,10 @@ MODELS = {
     ),
     'SiglipForImageClassification': dict(with_cls_token=False, out_type='avg_featmap'),
     'SiglipVisionModel': dict(
-        with_cls_token=False, numerics='timm', out_type='raw', **MAP, **NO_HEAD
+        with_cls_token=False, numerics='timm', out_type='raw', **MAP_POOLING, **NO_HEAD
     ),
 }
-# Both compute the same with the same weights, and I-JEPA is tried first.
+# Class -> another that computes the same with the same weights, and is tried first.
 SAME_AS = {'SiglipForImageClassification': 'IJepaForImageClassification'}
 
 
@@ -103,11 +107,13 @@ def test_transformers_computes_the_same(saved, tmp_path, class_name):
         (dict(encoder=dict(dist_token=1, **SCALED)), 'has no encoder with .*dist_token.* alone'),
         (dict(arch=dict(TINY, resnet=dict(stage_depths=())), img_size=64), 'has no CNN'),
         (
-            dict(with_cls_token=False, numerics='authors', out_type='raw', **MAP, **NO_HEAD),
+            dict(
+                with_cls_token=False, numerics='authors', out_type='raw', **MAP_POOLING, **NO_HEAD
+            ),
             "transformers's features differ by .* of the largest",
         ),
         (
-            dict(encoder=dict(SCALED, qkv_bias='qv'), pos_embed=V3),
+            dict(encoder=dict(SCALED, qkv_bias='qv'), pos_embed=DINOV3_POSITIONS),
             r'no model of transformers of type dinov3_vit classifies .* as here \(cls\)',
         ),
     ],
@@ -124,7 +130,7 @@ MODELS_OF_TIMM = {
     'vit_giant_patch14_dinov2': dict(MODELS['Dinov2Model'], head=None),
     'vit_small_patch16_dinov3': dict(
         encoder=dict(SCALED, reg_token=2, qkv_bias='qv'),
-        pos_embed=V3,
+        pos_embed=DINOV3_POSITIONS,
         numerics=dict(base='timm', norm_cfg=dict(eps=1e-5)),
     ),
 }

@@ -1,4 +1,7 @@
-"""Write trained modules of other libraries as folders that these libraries read."""
+"""Write trained modules of other libraries as folders that these libraries read.
+
+Each test writes a model of the library, trains it here, and publishes the run.
+"""
 
 import json
 
@@ -14,7 +17,7 @@ from vit_plugin.inference.load import load
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 NAMES = ['cat', 'dog', 'rabbit']
-ONES = [1, 1, 1, 1]
+ONES = [1, 1, 1, 1]  # blocks per stage
 SWIN = dict(image_size=64, window_size=2, embed_dim=24, depths=ONES, num_heads=[2] * 4)
 CONFIGS = {
     'Swin': SWIN,
@@ -24,8 +27,11 @@ CONFIGS = {
 }
 
 
-def trained_on(folder, path):
-    """Write the checkpoint of a run that has changed the weights of a folder's model."""
+def train_folder(folder, path):
+    """Write the checkpoint of a run that has changed the weights of a folder's model.
+
+    Returns its path, in the new folder ``path``.
+    """
     trained = load(folder, device='cpu')
     torch.manual_seed(1)
     for name, value in trained.model.named_parameters():
@@ -53,12 +59,12 @@ def test_transformers_reads_the_trained_model(class_name, tmp_path):
     transformers = pytest.importorskip('transformers', minversion='5')
     names = dict(enumerate(['a', 'b', 'c']))
     config = getattr(transformers, f'{class_name}Config')(**CONFIGS[class_name], id2label=names)
-    theirs = getattr(transformers, f'{class_name}ForImageClassification')
-    theirs(config).save_pretrained(tmp_path / 'theirs')
-    checkpoint = trained_on(tmp_path / 'theirs', tmp_path / 'run')
+    model_class = getattr(transformers, f'{class_name}ForImageClassification')
+    model_class(config).save_pretrained(tmp_path / 'original')
+    checkpoint = train_folder(tmp_path / 'original', tmp_path / 'run')
     summary = publish(checkpoint, str(tmp_path / 'folder'))
     assert 'read by vit_plugin and transformers, whose logits differ by up to ' in summary
-    model, loading = theirs.from_pretrained(tmp_path / 'folder', output_loading_info=True)
+    model, loading = model_class.from_pretrained(tmp_path / 'folder', output_loading_info=True)
     assert not any(loading.values())
     assert [*model.config.id2label.values()] == NAMES
     images = torch.randn(2, 3, 64, 64)
@@ -78,13 +84,13 @@ def test_transformers_reads_the_trained_model(class_name, tmp_path):
     ],
 )
 def test_timm_reads_the_trained_model(name, options, tmp_path):
-    theirs = timm.create_model(name, num_classes=3, **options)
+    original = timm.create_model(name, num_classes=3, **options)
     labels = dict(label_names=['a', 'b', 'c'], model_args=options)
-    save_for_hf(theirs, str(tmp_path / 'theirs'), safe_serialization=True, model_config=labels)
-    checkpoint = trained_on(tmp_path / 'theirs', tmp_path / 'run')
+    save_for_hf(original, str(tmp_path / 'original'), safe_serialization=True, model_config=labels)
+    checkpoint = train_folder(tmp_path / 'original', tmp_path / 'run')
     assert 'read by vit_plugin and timm' in publish(checkpoint, str(tmp_path / 'folder'), 'timm')
     model = timm.create_model(f'local-dir:{tmp_path / "folder"}', pretrained=True).eval()
-    size = options.get('img_size', theirs.pretrained_cfg['input_size'][-1])
+    size = options.get('img_size', original.pretrained_cfg['input_size'][-1])
     images = torch.randn(2, 3, size, size)
     expected = logits(checkpoint, images)
     with torch.no_grad():
@@ -96,10 +102,10 @@ def test_timm_reads_the_trained_model(name, options, tmp_path):
 
 
 def test_models_that_the_library_lacks_raise(tmp_path):
-    theirs = timm.create_model('test_resnet', num_classes=3)
+    original = timm.create_model('test_resnet', num_classes=3)
     labels = dict(label_names=['a', 'b', 'c'])
-    save_for_hf(theirs, str(tmp_path / 'theirs'), safe_serialization=True, model_config=labels)
-    checkpoint = trained_on(tmp_path / 'theirs', tmp_path / 'run')
+    save_for_hf(original, str(tmp_path / 'original'), safe_serialization=True, model_config=labels)
+    checkpoint = train_folder(tmp_path / 'original', tmp_path / 'run')
     with rejects('--to hf: its TimmBackbone holds a model of timm; leave --to out'):
         publish(checkpoint, str(tmp_path / 'folder'), 'hf')
     content = torch.load(checkpoint)

@@ -6,7 +6,7 @@ from ranks import on_ranks
 from rejection import rejects
 
 from benchmarks.exactness import compare, train
-from benchmarks.tiny_run import AVERAGES, build, tiny_cfg
+from benchmarks.tiny_run import EMA_HOOKS, build, tiny_cfg
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 SCHEDULE = [
@@ -39,7 +39,7 @@ def saved(tmp_path_factory):
             ['indices: 64, now 48', 'in an epoch: 4, now 3', 'samples of train_.*: 64, now 48'],
         ),
         ({'train_dataloader.batch_size': 8}, ['samples in an iteration: 16, now 8']),
-        ({'custom_hooks': AVERAGES}, ['hooks.EMAHook.momentum: left']),
+        ({'custom_hooks': EMA_HOOKS}, ['hooks.EMAHook.momentum: left']),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else '',
 )
@@ -67,8 +67,8 @@ def test_free_settings_may_change(tmp_path, saved):
     assert runner.iter == 6
 
 
-def resumed(tmp_path, saved, options):
-    """A runner that has resumed with changed settings, which it accepts."""
+def resume_accepting(tmp_path, saved, options):
+    """Resume with changed settings, which ``resume_changed`` accepts. Return the runner."""
     runner = build(tiny_cfg(tmp_path, custom_hooks=[], resume_changed=True, **options))
     runner.resume(str(saved))
     return runner
@@ -85,7 +85,7 @@ def resumed(tmp_path, saved, options):
     ids=['lr', 'schedule', 'one', 'longer'],
 )
 def test_accepted_change_gives_rates_of_a_run_that_began_with_it(tmp_path, saved, options):
-    runner = resumed(tmp_path / 'a', saved, options)
+    runner = resume_accepting(tmp_path / 'a', saved, options)
     other = train(tiny_cfg(tmp_path / 'b', custom_hooks=[], **options), 6)
 
     def groups_of(runner):
@@ -111,7 +111,7 @@ def test_moments_stay_with_their_parameters(tmp_path, saved):
         'optim_wrapper.constructor': 'vit_plugin.LayerDecayOptimWrapperConstructor',
         'optim_wrapper.paramwise_cfg': dict(layer_decay_rate=0.5),
     }
-    runner = resumed(tmp_path, saved, options)
+    runner = resume_accepting(tmp_path, saved, options)
     optimizer = runner.optim_wrapper.optimizer
     assert len({group['lr'] for group in optimizer.param_groups}) > 2
     names = {parameter: name for name, parameter in runner.model.named_parameters()}
@@ -127,7 +127,7 @@ def test_moments_stay_with_their_parameters(tmp_path, saved):
 
 def test_another_optimizer_starts_without_moments(tmp_path, saved):
     sgd = dict(type='SGD', lr=0.1, momentum=0.9, _delete_=True)
-    runner = resumed(tmp_path, saved, {'optim_wrapper.optimizer': sgd})
+    runner = resume_accepting(tmp_path, saved, {'optim_wrapper.optimizer': sgd})
     assert not runner.optim_wrapper.optimizer.state
     runner.train()
     assert runner.iter == 12
@@ -136,7 +136,7 @@ def test_another_optimizer_starts_without_moments(tmp_path, saved):
 @pytest.mark.parametrize(
     ('options', 'position'),
     [
-        # The saved run has seen 32 samples of its second epoch.
+        # The iterations of the first epoch, and those for the 32 samples seen of the second.
         ({'train_dataloader.dataset.indices': 48}, 3 + 2),
         ({'train_dataloader.batch_size': 8}, 8 + 4),
         ({'train_dataloader.dataset.indices': 160}, 10 + 2),
@@ -144,7 +144,7 @@ def test_another_optimizer_starts_without_moments(tmp_path, saved):
     ids=['fewer', 'batch', 'more'],
 )
 def test_position_keeps_the_samples_seen_in_the_epoch(tmp_path, saved, options, position):
-    runner = resumed(tmp_path, saved, options)
+    runner = resume_accepting(tmp_path, saved, options)
     assert (runner.epoch, runner.iter) == (1, position)
     # The second schedule begins after 3 steps and ends after 12, so its last step is 8.
     assert runner.param_schedulers[1].last_step == min(position - 3, 8)
@@ -152,21 +152,21 @@ def test_position_keeps_the_samples_seen_in_the_epoch(tmp_path, saved, options, 
     assert runner.iter == 3 * len(runner.train_dataloader)
 
 
-def test_removing_the_averages_continues_with_learned_weights(tmp_path):
-    first = train(tiny_cfg(tmp_path, custom_hooks=AVERAGES), 6)
-    runner = resumed(tmp_path, tmp_path / 'iter_6.pth', {})
+def test_removing_the_averages_continues_with_trained_weights(tmp_path):
+    first = train(tiny_cfg(tmp_path, custom_hooks=EMA_HOOKS), 6)
+    runner = resume_accepting(tmp_path, tmp_path / 'iter_6.pth', {})
     assert all(map(torch.equal, runner.model.parameters(), first.model.parameters()))
 
 
 def test_schedule_that_follows_a_metric_raises(tmp_path, saved):
     plateau = dict(type='ReduceOnPlateauLR', monitor='accuracy/top1', rule='greater')
     with rejects('ReduceOnPlateau follows a metric'):
-        resumed(tmp_path, saved, {'param_scheduler': [plateau]})
+        resume_accepting(tmp_path, saved, {'param_scheduler': [plateau]})
 
 
 def test_accepted_seed_applies(tmp_path, saved):
-    assert resumed(tmp_path / 'a', saved, {}).base_seed == 7
-    assert resumed(tmp_path / 'b', saved, {'randomness.seed': 8}).base_seed == 8
+    assert resume_accepting(tmp_path / 'a', saved, {}).base_seed == 7
+    assert resume_accepting(tmp_path / 'b', saved, {'randomness.seed': 8}).base_seed == 8
 
 
 @pytest.mark.nightly

@@ -1,4 +1,4 @@
-"""Checkpoints as folders, which any number of ranks writes and reads."""
+"""Checkpoints as folders: all ranks write them, and any number of ranks can read them."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from rejection import rejects
 from safetensors import safe_open
 
 from benchmarks import reshard
-from vit_plugin.engine.checkpoints import folder as module
+from vit_plugin.engine.checkpoints import folder as folder_module
 from vit_plugin.engine.checkpoints.folder import write_folder
 from vit_plugin.engine.checkpoints.state import split_state
 
@@ -72,15 +72,15 @@ def save_to_bad_disk(parent: Path, name: str) -> None:
     write_folder(parent / 'saved', *parts, group)
     dist.barrier()
     before = sorted((path.name, path.stat().st_mtime_ns) for path in (parent / 'saved').iterdir())
-    write = module.write_safetensors
+    write = folder_module.write_safetensors
 
     def write_badly(path: Path, *args: object) -> dict:
-        facts = write(path, *args)
+        size_and_hash = write(path, *args)
         if dist.get_rank():
             damage(path)
-        return facts
+        return size_and_hash
 
-    module.write_safetensors = write_badly
+    folder_module.write_safetensors = write_badly
     with rejects(f'cannot be read back .*{words}.*is unchanged'):
         write_folder(parent / 'saved', *parts, group)
     dist.barrier()
@@ -103,9 +103,11 @@ def test_damaged_folder_does_not_replace_the_last_one(tmp_path, name):
 
 
 def test_missing_tensor_raises(tmp_path, monkeypatch):
-    write = module.write_safetensors
+    write = folder_module.write_safetensors
     monkeypatch.setattr(
-        module, 'write_safetensors', lambda path, items, resolve: write(path, items[:-1], resolve)
+        folder_module,
+        'write_safetensors',
+        lambda path, items, resolve: write(path, items[:-1], resolve),
     )
     state = dict(a=torch.zeros(3), b=torch.ones(3))
     with rejects('cannot be read back .rank 0: b is missing'):

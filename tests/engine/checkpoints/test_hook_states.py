@@ -1,4 +1,4 @@
-"""The state of hooks is saved in checkpoints, also of MMEngine's hooks and of users' hooks."""
+"""The state of hooks is saved in checkpoints, also that of MMEngine's and of users' hooks."""
 
 from types import SimpleNamespace
 

@@ -17,8 +17,8 @@ from vit_plugin.weights.reading.plain import split_tensors
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
-def saved(folder: Path, *epochs: int) -> None:
-    """Write checkpoints without a position or a run."""
+def save_weights(folder: Path, *epochs: int) -> None:
+    """Write checkpoints with weights only, so without a position and the start of a run."""
     folder.mkdir(exist_ok=True)
     for epoch in epochs:
         torch.save(dict(a=torch.zeros(3)), folder / f'epoch_{epoch}.pth')
@@ -70,7 +70,7 @@ def save_at(path: Path, iteration: int, began: str = '20260102_000000') -> Path:
 )
 @pytest.mark.parametrize('marked', [0, 1, 2, 3, None])
 def test_latest_readable_checkpoint_is_taken(tmp_path, names, marked):
-    """Among epochs and iterations, files and folders; damaged ones are passed over."""
+    """Checkpoints of epochs and iterations, as files and folders; damaged ones are passed over."""
     paths = [save_at(tmp_path / name, 5 * i) for i, name in enumerate(names)]
     if marked is not None:
         (tmp_path / 'last_checkpoint').write_text(str(paths[marked]))
@@ -126,20 +126,20 @@ def test_folders_of_other_programs_are_ignored(tmp_path):
 def test_marker_is_resolved_within_its_own_folder(tmp_path, monkeypatch, text):
     """Its folder may have been moved or copied, while the original continues to train."""
     monkeypatch.chdir(tmp_path)
-    saved(tmp_path / 'elsewhere', 3)
+    save_weights(tmp_path / 'elsewhere', 3)
     work_dir = tmp_path / 'work'
     work_dir.mkdir()
     (work_dir / 'last_checkpoint').write_text(text.format(tmp_path / 'elsewhere'))
     with rejects('which is not there in .*work'):
         newest_checkpoint(work_dir)
-    saved(work_dir, 2)
+    save_weights(work_dir, 2)
     assert newest_checkpoint(work_dir) == str(work_dir / 'epoch_2.pth')
-    saved(work_dir, 3)
+    save_weights(work_dir, 3)
     assert newest_checkpoint(work_dir) == str(work_dir / 'epoch_3.pth')
 
 
 def test_checkpoints_may_be_in_a_configured_folder(tmp_path):
-    saved(tmp_path / 'disk', 3)
+    save_weights(tmp_path / 'disk', 3)
     (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'disk/epoch_3.pth'))
     assert newest_checkpoint(tmp_path, tmp_path / 'disk') == str(tmp_path / 'disk/epoch_3.pth')
     bucket = 's3://bucket/run'

@@ -1,4 +1,4 @@
-"""Resuming a run from the newest complete checkpoint, without running code that is in it."""
+"""Reading a checkpoint to resume a run or to start from its weights, without running its code."""
 
 import json
 import shutil
@@ -46,6 +46,7 @@ def trained(run, tmp_path) -> Config:
     'runner_type', ['vit_plugin.Runner', pytest.param('Runner', marks=pytest.mark.nightly)]
 )
 def test_code_in_the_saved_config_is_not_run(trained, tmp_path, runner_type):
+    # The code would create this file.
     canary, path = tmp_path / 'canary', Path(trained.work_dir, 'epoch_2.pth')
     checkpoint = torch.load(path, weights_only=False)
     checkpoint['meta']['config'] = f"gpu_ids = [0]\nopen({str(canary)!r}, 'w').close()\n"
@@ -265,7 +266,7 @@ def test_flexible_runner_trains_and_resumes(trained, tmp_path):
     assert not canary.exists()
 
 
-def test_resume_without_a_checkpoint_starts_from_begin_from(tmp_path):
+def test_resume_without_a_checkpoint_starts_from_begin_from(tmp_path, monkeypatch):
     first = build(tiny_cfg(tmp_path / 'first'))
     weights = {name: value.clone() for name, value in first.model.state_dict().items()}
     torch.save(dict(state_dict=weights), tmp_path / 'weights.pth')
@@ -278,7 +279,10 @@ def test_resume_without_a_checkpoint_starts_from_begin_from(tmp_path):
             custom_hooks=[],
         )
     )
+    messages: list[str] = []
+    monkeypatch.setattr(runner.logger, 'info', messages.append)
     runner.load_or_resume()
+    assert f'training starts with the weights of {tmp_path / "weights.pth"}.' in messages[0]
     assert all(
         torch.equal(value, weights[name]) for name, value in runner.model.state_dict().items()
     )

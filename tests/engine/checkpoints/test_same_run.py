@@ -1,4 +1,4 @@
-"""Resuming from a checkpoint of another run, or with an incomplete state, raises what differs."""
+"""Resuming from a checkpoint of another run, or with a damaged state, raises what is wrong."""
 
 import math
 import re
@@ -24,7 +24,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def runner(tmp_path_factory):
-    """A runner of that run. Tests share it, since each of their checkpoints is rejected."""
+    """A runner of that run. Tests share it, since rejecting a checkpoint leaves it unchanged."""
     return build(tiny_cfg(tmp_path_factory.mktemp('refusing'), custom_hooks=[]))
 
 
@@ -206,13 +206,14 @@ def test_run_is_resumed_before_a_schedule_has_begun(tmp_path):
 
 
 def test_checkpoint_of_mmengine_is_compared(tmp_path, saved):
-    """It has no record of the run, but the text of its config. Without that, the state of the
-    optimizer is compared.
+    """It does not record the run, so the text of its config is compared.
+
+    Without that text, the state of the optimizer is compared.
     """
     checkpoint = torch.load(saved, weights_only=False)
     del checkpoint['meta']['run']
-    torch.save(checkpoint, tmp_path / 'theirs.pth')
-    build(tiny_cfg(tmp_path / 'a', custom_hooks=[])).resume(str(tmp_path / 'theirs.pth'))
+    torch.save(checkpoint, tmp_path / 'mmengine.pth')
+    build(tiny_cfg(tmp_path / 'a', custom_hooks=[])).resume(str(tmp_path / 'mmengine.pth'))
     other = build(
         tiny_cfg(
             tmp_path / 'b',
@@ -221,11 +222,11 @@ def test_checkpoint_of_mmengine_is_compared(tmp_path, saved):
         )
     )
     with rejects('optim_wrapper.optimizer.type: AdamW, now SGD'):
-        other.resume(str(tmp_path / 'theirs.pth'))
+        other.resume(str(tmp_path / 'mmengine.pth'))
     checkpoint['meta']['cfg'] = ''
-    torch.save(checkpoint, tmp_path / 'theirs.pth')
+    torch.save(checkpoint, tmp_path / 'mmengine.pth')
     with rejects('its optimizer has no momentum, which SGD has'):
-        other.resume(str(tmp_path / 'theirs.pth'))
+        other.resume(str(tmp_path / 'mmengine.pth'))
     assert not other.resuming
 
 

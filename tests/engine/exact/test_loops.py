@@ -66,7 +66,7 @@ def test_validation_is_logged_with_its_iteration(tmp_path):
 
 @pytest.mark.nightly
 def test_iteration_based_run_over_finite_data_is_resumed(tmp_path):
-    """MMEngine's sampler and ours, which give the same order."""
+    """One run uses MMEngine's sampler and the other ours, which gives the same order."""
     options = {'train_dataloader.sampler': dict(type='DefaultSampler', shuffle=True)}
     train(tiny_cfg(tmp_path / 'whole', 'iter', **options))
     stop_and_resume(
@@ -121,7 +121,7 @@ def test_checkpoints_wait_for_accumulated_gradients(tmp_path):
 
 @pytest.mark.nightly
 def test_drawn_seed_is_kept_in_the_checkpoint(tmp_path):
-    """Also with ``num_batch_per_epoch``, for which MMEngine cuts the data set."""
+    """It is kept with ``num_batch_per_epoch`` too, for which MMEngine cuts the data set."""
     options = {
         'randomness.seed': None,
         'train_cfg.max_epochs': 2,

@@ -10,13 +10,13 @@ from vit_plugin.data.seeded import STEP, VALIDATION
 from vit_plugin.engine.exact import randomness
 
 
-def draws(seed: int, kind: int, iteration: int) -> tuple[float, float, float]:
+def draws(seed: int, purpose: int, iteration: int) -> tuple[float, float, float]:
     """The next number of each generator after seeding a step."""
-    randomness.seed_step(seed, kind, iteration)
+    randomness.seed_step(seed, purpose, iteration)
     return random.random(), np.random.rand(), torch.rand(()).item()
 
 
-def test_random_numbers_depend_on_seed_kind_iteration_and_rank(monkeypatch):
+def test_random_numbers_depend_on_seed_purpose_iteration_and_rank(monkeypatch):
     positions = [(0, STEP, 0), (0, STEP, 1), (1, STEP, 0), (0, VALIDATION, 1), (0, STEP, 2**33)]
     numbers = [draws(*position) for position in positions]
     assert numbers == [draws(*position) for position in positions]

@@ -9,6 +9,8 @@ from torch.utils.data import DataLoader
 from vit_plugin.engine.faults.explain import error_sentence
 from vit_plugin.errors import ConfigError
 
+MESSAGE = "The image 'a.png' cannot be read.\nhint: download it again."
+
 
 class Damaged:
     """A data set that rejects every sample."""
@@ -17,14 +19,14 @@ class Damaged:
         return 1
 
     def __getitem__(self, index: int) -> None:
-        raise ConfigError("The image 'a.png' cannot be read: download it again.")
+        raise ConfigError(MESSAGE)
 
 
 @pytest.mark.parametrize('workers', [0, 1])
 def test_error_of_a_data_worker_has_no_traceback(workers):
     with pytest.raises(ConfigError) as error:
         next(iter(DataLoader(Damaged(), num_workers=workers)))
-    assert error_sentence(error.value) == "The image 'a.png' cannot be read: download it again."
+    assert error_sentence(error.value) == MESSAGE
 
 
 @pytest.mark.parametrize(

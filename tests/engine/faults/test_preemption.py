@@ -20,12 +20,14 @@ from benchmarks.tiny_run import build, final_checkpoint, tiny_cfg
 from vit_plugin.engine import OptimWrapper, PreemptionHook
 from vit_plugin.engine.faults.preemption import PREEMPTED, Preempted
 
+ENDED_BY_SIGTERM = 128 + signal.SIGTERM  # exit status
+
 
 class Signals(Hook):
     """Sends signals to the process of the run.
 
     Args:
-        number: of the signal.
+        number: the number of the signal.
         workers: whether data workers get it, too.
         **stages: for the name of a hook method, a function of the runner that tells whether to
             send the signal there.
@@ -88,24 +90,25 @@ def test_further_signals_change_nothing(tmp_path):
         signal.SIGUSR1, before_save_checkpoint=lambda runner: True, after_train_iter=at(3)
     )
     sent = Signals(workers=True, before_train_iter=at(3))
-    assert exit_status(tiny_cfg(tmp_path, workers=1), sent, again) == 128 + signal.SIGTERM
+    assert exit_status(tiny_cfg(tmp_path, workers=1), sent, again) == ENDED_BY_SIGTERM
     assert saved_step(tmp_path) == 4
 
 
 def test_signal_before_the_first_step_saves_nothing(tmp_path):
     (tmp_path / 'last_checkpoint').write_text('of_another_run.pth')
-    assert exit_status(tiny_cfg(tmp_path), Signals(before_run=lambda runner: True)) == 143
+    sent = Signals(before_run=lambda runner: True)
+    assert exit_status(tiny_cfg(tmp_path), sent) == ENDED_BY_SIGTERM
     assert (tmp_path / PREEMPTED).read_text() == ''
     assert not list(tmp_path.glob('*.pth'))
     assert (
-        'SIGTERM came before the first step, so that there was nothing to save'
+        'SIGTERM came before the first step, so there was nothing to save'
         in next(tmp_path.glob('*/*.log')).read_text()
     )
 
 
 @pytest.mark.nightly
 def test_signal_in_a_validation_takes_one_more_step(tmp_path):
-    assert exit_status(tiny_cfg(tmp_path), Signals(before_val_iter=at(4))) == 143
+    assert exit_status(tiny_cfg(tmp_path), Signals(before_val_iter=at(4))) == ENDED_BY_SIGTERM
     assert saved_step(tmp_path) == 5
     assert list(tmp_path.glob('best*'))
 
@@ -156,7 +159,7 @@ def preempt_one(work_dir: str) -> None:
     cfg = tiny_cfg(
         work_dir, launcher='pytorch', experiment_name='tiny', **{'train_cfg.val_interval': 10}
     )
-    assert exit_status(cfg, *sent) == 143, rank
+    assert exit_status(cfg, *sent) == ENDED_BY_SIGTERM, rank
 
 
 def test_signal_to_one_of_two_ranks_stops_both(tmp_path, launched):

@@ -54,6 +54,7 @@ def test_too_many_unreadable_files_end_the_run(runner, tmp_path):
     assert sorted(runner.logger) == [
         f'{i}.jpg cannot be read (empty): another sample takes its place.' for i in range(10)
     ]
+    # After 100 iterations of 4 samples, position 300 counts too.
     with rejects(
         '11 of 400 training samples could not be read, which is more than '
         'unreadable.max_share=0.01; they are listed in .*unreadable.txt'
@@ -88,7 +89,7 @@ def test_wrong_settings_raise(tmp_path, options, words):
 
 
 class Count(BaseMetric):
-    """Sums 2 to the power of each label, which tells which images were counted."""
+    """Sums 2 to the power of each label, so that the sum tells which images were counted."""
 
     default_prefix = 'labels'
 
@@ -132,8 +133,8 @@ def images(tmp_path) -> dict:
     )
 
 
-def evaluated(folder, loader, metric=Count, **options) -> tuple:
-    """The hook, and the metrics of two validations and a test."""
+def evaluate(folder, loader, metric=Count, **options) -> tuple:
+    """Validate twice and test. Return the hook, and the metrics of the three."""
     cfg = tiny_cfg(folder / 'run', test_cfg=dict(), custom_hooks=[], **options)
     cfg.default_hooks.checkpoint.save_best = None
     cfg.val_dataloader = cfg.test_dataloader = loader
@@ -146,13 +147,15 @@ def evaluated(folder, loader, metric=Count, **options) -> tuple:
 
 @pytest.mark.filterwarnings('ignore')
 def test_unreadable_files_are_left_out_of_validations_and_tests(images, tmp_path):
-    hook, *scores = evaluated(tmp_path, images)
+    hook, *scores = evaluate(tmp_path, images)
+    # The images with the labels 0, 1, 3, 4 and 5.
     assert [metrics['labels/sum'] for metrics in scores] == [1 + 2 + 8 + 16 + 32] * 3
     assert [metrics['labels/number'] for metrics in scores] == [5] * 3
     assert hook.left_out == {2, 6}
-    for part in ('val', 'test'):
+    for split in ('val', 'test'):
         names = [
-            Path(entry.path).name for entry in UnreadableList(tmp_path / 'run' / LISTS[part]).read()
+            Path(entry.path).name
+            for entry in UnreadableList(tmp_path / 'run' / LISTS[split]).read()
         ]
         assert names == ['2.png', '6.png']
 
@@ -167,4 +170,4 @@ def test_unreadable_files_are_left_out_of_validations_and_tests(images, tmp_path
 )
 def test_files_that_cannot_be_left_out_raise(images, tmp_path, metric, options, words):
     with rejects(words):
-        evaluated(tmp_path, images, metric, **options)
+        evaluate(tmp_path, images, metric, **options)

@@ -93,6 +93,7 @@ def test_stages_of_a_hybrid_have_their_own_rates(tiny_hybrid):
         'blocks.0.norm1.weight',
         'norm.weight',
     ]
+    # Depths: CNN stem 0, its stages 1 and 2, embedding 3, blocks 4 and 5, norm 6.
     assert [settings_of[name][0] for name in names] == [0.5**6, 0.5**4, 0.5**3, 0.5**3, 0.5**2, 1.0]
 
 

@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from vit_plugin.engine import Muon
-from vit_plugin.engine.optim.muon import QUINTIC, orthogonalize
+from vit_plugin.engine.optim.muon import QUINTIC, RMS, orthogonalize
 
 
 class Network(nn.Module):
@@ -28,7 +28,7 @@ class Network(nn.Module):
         return self.wide(self.tall(self.conv(images).mean((2, 3))) + self.tokens.sum((0, 1)))
 
 
-def steps(model: nn.Module, optimizer: torch.optim.Optimizer, first: int, last: int) -> None:
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, first: int, last: int) -> None:
     """Train from iteration ``first`` to ``last``, with the same images for the same iteration."""
     for i in range(first, last):
         images = torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(i))
@@ -64,7 +64,8 @@ def test_step_of_a_matrix_follows_the_formula():
         optimizer.step()
         momentum = 0.9 * momentum + gradient.flatten(1)
         step = orthogonalize(gradient.flatten(1) + 0.9 * momentum).view_as(weight)
-        weight = weight - 0.1 * 0.5 * weight - 0.1 * 0.2 * 18**0.5 * step
+        # The longer side of the weight as a matrix, (6, 18), is 18.
+        weight = weight - 0.1 * 0.5 * weight - 0.1 * RMS * 18**0.5 * step
         torch.testing.assert_close(parameter.detach(), weight)
 
 
@@ -111,16 +112,16 @@ def test_saved_state_continues_bit_for_bit(tmp_path):
     torch.manual_seed(0)
     model = Network()
     optimizer = Muon(model.parameters(), lr=0.01)
-    steps(model, optimizer, 0, 2)
+    train(model, optimizer, 0, 2)
     torch.save((model.state_dict(), optimizer.state_dict()), tmp_path / 'state.pth')
-    steps(model, optimizer, 2, 4)
+    train(model, optimizer, 2, 4)
 
     loaded = Network()
     resumed = Muon(loaded.parameters(), lr=0.01)
     weights, state = torch.load(tmp_path / 'state.pth', weights_only=True)
     loaded.load_state_dict(weights)
     resumed.load_state_dict(state)
-    steps(loaded, resumed, 2, 4)
+    train(loaded, resumed, 2, 4)
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter, loaded.get_parameter(name)), name
 
@@ -133,19 +134,19 @@ def _train_sharded() -> None:
     fully_shard(model, mesh=init_device_mesh('cpu', (2,)))
     # Both ranks have the same images, so the mean gradient is that of one rank.
     for network in (model, plain):
-        fixed = {'conv.weight', 'tall.weight'}
+        with_fixed_norm = {'conv.weight', 'tall.weight'}
         groups = [
             dict(
                 params=[
                     parameter
                     for name, parameter in network.named_parameters()
-                    if (name in fixed) is keeps
+                    if (name in with_fixed_norm) is fixed_norm
                 ],
-                fixed_norm=keeps,
+                fixed_norm=fixed_norm,
             )
-            for keeps in (True, False)
+            for fixed_norm in (True, False)
         ]
-        steps(network, Muon(groups, lr=0.01), 0, 3)
+        train(network, Muon(groups, lr=0.01), 0, 3)
     for name, parameter in plain.named_parameters():
         torch.testing.assert_close(
             model.get_parameter(name).full_tensor(), parameter.detach(), msg=name

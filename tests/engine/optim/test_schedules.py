@@ -1,4 +1,4 @@
-"""A recipe that is run for longer or shorter keeps the shape of its schedule."""
+"""Schedules are scaled to the length of a run, and follow the config when it is resumed."""
 
 from copy import deepcopy
 from itertools import product
@@ -54,7 +54,7 @@ def test_runs_of_any_length_reach_the_configured_rate(path):
     recipe = read_config(path)
     field = 'max_epochs' if 'max_epochs' in recipe.train_cfg else 'max_iters'
     for length, epoch_length in product((1, 3, recipe.train_cfg[field]), (1, 7)):
-        if length > 1000:  # in iterations
+        if length > 1000:  # a run that counts iterations, shortened to save time
             length, epoch_length = 1000, 1
         cfg = deepcopy(recipe)
         cfg.train_cfg[field] = length
@@ -117,6 +117,7 @@ def test_invalid_factors_are_kept_for_later_checks(factor):
 
 
 def decay(begin: int, end: int) -> LinearLR:
+    """A linear decay to zero between two iterations."""
     optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.0)
     return LinearLR(optimizer, 1.0, 0.0, begin=begin, end=end, by_epoch=False)
 
@@ -151,15 +152,13 @@ def test_warm_up_that_is_over_may_change():
 @pytest.mark.filterwarnings('ignore:Detected call')
 @pytest.mark.parametrize(('epochs', 'iterations'), [(0, 0), (1, 3), (2, 7), (2, 9)])
 def test_replayed_schedules_equal_stepped_ones(epochs, iterations):
-    """Up to positions at the start or within an epoch, and after its last iteration but before its
-    end.
-    """
+    """The last position is after the last iteration of an epoch, but before the epoch's end."""
     cfg = read_config('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py')
     cfg.param_scheduler.append(dict(type='StepLR', step_size=1, gamma=0.9))
     stepped, replayed = schedulers_of(cfg, 3), schedulers_of(cfg, 3)
     rates(stepped, 3 * epochs, 3)
     for _ in range(iterations - 3 * epochs):
-        for scheduler in stepped[:2]:
+        for scheduler in stepped[:2]:  # the third steps by epoch
             scheduler.step()
     replay(replayed, iterations, epochs, 3)
     lrs = [schedulers[0].optimizer.param_groups[0]['lr'] for schedulers in (stepped, replayed)]

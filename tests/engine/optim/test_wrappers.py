@@ -52,13 +52,13 @@ def test_recomputed_attention_is_not_fused_either():
 
 
 @pytest.mark.parametrize(('scale', 'counts'), [(2.0**16, False), (1.0, True)])
-def test_overflow_by_the_loss_scale_does_not_count_as_skipped(scale, counts):
+def test_only_overflow_without_a_loss_scale_counts_as_skipped(scale, counts):
     model = nn.Linear(1, 1, bias=False)
     before = model.weight.clone()
     wrapper = wrap(model, clip_grad=dict(max_norm=1.0))
     wrapper.defer_grad_norm(skips_non_finite=True)
     wrapper.loss_scaler = torch.amp.GradScaler('cpu', init_scale=scale)  # as on a GPU with float16
-    # Finite without the loss scale, or infinite even so.
+    # Finite without the loss scale, or infinite even without it.
     huge = math.inf if counts else 1e36
     model.weight.register_hook(lambda grad: grad * huge)
     wrapper.update_params(model(torch.ones(1)).sum())

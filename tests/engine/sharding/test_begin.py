@@ -1,4 +1,4 @@
-"""``sharding=dict(...)`` in MMEngine's runner."""
+"""Runs with ``sharding=dict(...)`` train and validate as plain ones."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ EXACT = {
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
-def config(folder: Path, **options: object) -> Config:
+def exact_cfg(folder: Path, **options: object) -> Config:
     return tiny_cfg(folder, **{**EXACT, **options})
 
 
@@ -84,7 +84,9 @@ def run_sharded(
     batch = 16 // dist.get_world_size()
     torch.manual_seed(dist.get_rank())  # each rank draws other weights
     runner = build(
-        config(Path(folder), sharding=dict(group='node'), **{'train_dataloader.batch_size': batch})
+        exact_cfg(
+            Path(folder), sharding=dict(group='node'), **{'train_dataloader.batch_size': batch}
+        )
     )
     runner.train()
     assert_same_run(runner, scalars_of_plain, weights)
@@ -92,11 +94,11 @@ def run_sharded(
 
 @pytest.mark.nightly
 def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, destroy_group):
-    plain = build(config(tmp_path))
+    plain = build(exact_cfg(tmp_path))
     plain.train()
     scalars_of_plain, weights = history(plain), full_state(plain)
     on_ranks(2, tmp_path, run_sharded, str(tmp_path), scalars_of_plain, weights)
-    runner = build(config(tmp_path, sharding=dict(cpu_offload=True)))
+    runner = build(exact_cfg(tmp_path, sharding=dict(cpu_offload=True)))
     runner.train()
     assert_same_run(runner, scalars_of_plain, weights)
 
@@ -127,19 +129,19 @@ def test_wrong_settings_raise(tmp_path, monkeypatch, options, message):
     # Pretended ranks cannot form a gloo group.
     monkeypatch.setattr(distributed, 'get_world_size', lambda: 1)
     with pretended_ranks(6), rejects(message):
-        build(config(tmp_path, **{'sharding': dict(), **options})).train()
+        build(exact_cfg(tmp_path, **{'sharding': dict(), **options})).train()
 
 
 def validate_sharded(folder: str, checkpoint: str, accuracy: float) -> None:
     """Validate a checkpoint with a sharded model."""
-    runner = build(config(Path(folder), sharding=dict(), load_from=checkpoint))
+    runner = build(exact_cfg(Path(folder), sharding=dict(), load_from=checkpoint))
     assert runner.val()['accuracy/top1'] == accuracy
     assert is_sharded(runner.model)
 
 
 @pytest.mark.nightly
 def test_two_ranks_validate_a_plain_checkpoint(tmp_path: Path):
-    plain = build(config(tmp_path, **{'default_hooks.checkpoint': dict(type='CheckpointHook')}))
+    plain = build(exact_cfg(tmp_path, **{'default_hooks.checkpoint': dict(type='CheckpointHook')}))
     plain.train()
     accuracy = history(plain)['val/accuracy/top1'][-1].item()
     on_ranks(2, tmp_path, validate_sharded, str(tmp_path), str(tmp_path / 'epoch_3.pth'), accuracy)

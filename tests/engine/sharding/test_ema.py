@@ -16,7 +16,7 @@ from vit_plugin.models import VisionTransformer
 
 
 class Run:
-    """What EMA hooks need of a runner. Its model is changed at random instead of trained."""
+    """What EMA hooks need of a runner. The model is changed at random instead of trained."""
 
     def __init__(self, model: nn.Module, resume: bool = False) -> None:
         self.model, self.max_iters, self.max_epochs, self._resume, self.iter = (
@@ -53,7 +53,10 @@ def model() -> nn.Module:
 
 
 def states(hook_class: type[mmengine.hooks.EMAHook], options: dict) -> list[dict[str, Tensor]]:
-    """The states of a run in a validation, in a checkpoint, and at the end after resuming."""
+    """The states in a validation, in a checkpoint, and at the end after resuming from that.
+
+    A checkpoint has two: the averages and the trained weights.
+    """
     hook, run = hook_class(**options), Run(model())
     hook.before_run(run)
     run.train(hook, 7)
@@ -84,11 +87,12 @@ def states(hook_class: type[mmengine.hooks.EMAHook], options: dict) -> list[dict
     ],
 )
 def test_averages_equal_those_of_mmengine(options):
-    ours, theirs = states(EMAHook, options), states(mmengine.hooks.EMAHook, options)
-    assert [list(state) for state in ours] == [list(state) for state in theirs]
-    for a, b in zip(ours, theirs, strict=True):
-        assert all(torch.equal(a[name], b[name]) for name in b)
-    assert not torch.equal(ours[1]['0.weight'], ours[2]['module.0.weight'])
+    actual, expected = states(EMAHook, options), states(mmengine.hooks.EMAHook, options)
+    assert [list(state) for state in actual] == [list(state) for state in expected]
+    for state, expected_state in zip(actual, expected, strict=True):
+        assert all(torch.equal(state[name], value) for name, value in expected_state.items())
+    # The averages in the checkpoint differ from the trained weights next to them.
+    assert not torch.equal(actual[1]['0.weight'], actual[2]['module.0.weight'])
 
 
 def test_validation_without_training_keeps_the_weights():

@@ -26,7 +26,8 @@ from vit_plugin.models.stems import Stem
 pytestmark = pytest.mark.filterwarnings('ignore')
 IMAGES = torch.randn(2, 3, 64, 64)
 WHITENED = dict(in_channels=3, channels=(24, 32), whitened=True, with_cp=True)
-# Parts with other arguments or inputs than in `RIGHT` and `WORKS`.
+# `RIGHT` has arguments that construct each registered class, and `WORKS` a forward for it. Here are
+# parts with other arguments or inputs.
 VARIANTS = {
     'PooledResNetEmbed, whitened': ('PooledResNetEmbed', WHITENED),
     'ConvEmbed, recomputed': ('ConvEmbed', dict(RIGHT['ConvEmbed'], with_cp=True)),
@@ -41,7 +42,7 @@ CASES = {
     },
     **VARIANTS,
 }
-MASK = torch.zeros(2, 8, 8).index_fill_(1, torch.arange(4), 1.0)
+MASK = torch.zeros(2, 8, 8).index_fill_(1, torch.arange(4), 1.0)  # the upper half is masked
 PREDICTIONS = [(torch.randn(2, 4, 4), torch.randn(2, 4, 8, 8))]  # of an EoMT
 # Forwards of parts that are not in `WORKS`, or of a variant.
 FORWARD: dict[str, Callable[[Any], Any]] = {
@@ -60,6 +61,7 @@ DISTILLATION = {
     'SimilarityDistillation',
     'VectorDistillation',
 }
+# Nothing to shard.
 NO_PARAMETERS = {
     'AugmentingPreprocessor',
     'IoUAwareBCELoss',
@@ -68,10 +70,11 @@ NO_PARAMETERS = {
     'SiLogLoss',
     'SoftDiceLoss',
 }
-WITH_AVERAGES = {'DINO'}
+WITH_AVERAGES = {'DINO'}  # sharding rejects a model that averages its own weights
 QUICK = ('PooledResNetEmbed, whitened', 'MBConvEmbed', 'ConvEmbed')
 LEFT_OUT = DISTILLATION | NO_PARAMETERS | WITH_AVERAGES
-TRIED = [name for name in CASES if name not in LEFT_OUT]  # includes every new class
+# Since `RIGHT` has every registered class, a new one is included without an entry here.
+TRIED = [name for name in CASES if name not in LEFT_OUT]
 
 
 class Host(nn.Module):
@@ -97,7 +100,8 @@ class Host(nn.Module):
         return sum(out.square().mean() for out in tensors(outputs) if out.is_floating_point())
 
 
-def built(name: str) -> Host:
+def build(name: str) -> Host:
+    """A host with the same weights in every call."""
     torch.manual_seed(0)
     return Host(name).train()
 
@@ -115,13 +119,13 @@ def step(model: nn.Module) -> Tensor:
 def compare(names: list[str]) -> None:
     """Compare steps of sharded models with those of plain ones, in float32 and bfloat16."""
     for name in names:
-        plain, sharded, low = built(name), built(name), built(name)
+        plain, sharded, in_bfloat16 = build(name), build(name), build(name)
         shard(sharded, Sharding(), 'cpu')
-        shard(low, Sharding(param_dtype='bfloat16'), 'cpu')
+        shard(in_bfloat16, Sharding(param_dtype='bfloat16'), 'cpu')
         try:
             loss = step(plain)
             torch.testing.assert_close(step(sharded), loss, msg=name)
-            torch.testing.assert_close(step(low), loss, rtol=2e-2, atol=0, msg=name)
+            torch.testing.assert_close(step(in_bfloat16), loss, rtol=2e-2, atol=0, msg=name)
             expected = plain.state_dict()
             for key, value in sharded.state_dict().items():
                 full = value.full_tensor() if isinstance(value, DTensor) else value

@@ -81,7 +81,7 @@ def test_large_padding_raises():
         assert model.pos_embed.to_local().shape == (1, 257, 11)
 
 
-def steps(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
+def train(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
     """Train, and return the loss, averaged over the ranks, and the gradient norm of each step."""
     optimizer, scalars = torch.optim.AdamW(model.parameters(), lr=1e-2, eps=1e-4), []
     for images in batches:
@@ -104,7 +104,7 @@ def train_sharded(config: dict, expected: list[Tensor], weights: dict[str, Tenso
     batches = [torch.randn(4, 3, 32, 32).double() for _ in range(3)]
     shard(model, Sharding(), 'cpu')
     parts = [images.chunk(dist.get_world_size())[dist.get_rank()] for images in batches]
-    for sharded, plain in zip(steps(model, parts), expected, strict=True):
+    for sharded, plain in zip(train(model, parts), expected, strict=True):
         torch.testing.assert_close(sharded, plain, rtol=0, atol=1e-10)
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(
@@ -117,7 +117,7 @@ def test_two_ranks_train_as_one(tmp_path: Path, tiny, frozen_stages):
     config = dict(tiny, frozen_stages=frozen_stages)
     torch.manual_seed(0)
     model = Classifier(**config).double()
-    expected = steps(model, [torch.randn(4, 3, 32, 32).double() for _ in range(3)])
+    expected = train(model, [torch.randn(4, 3, 32, 32).double() for _ in range(3)])
     on_ranks(2, tmp_path, train_sharded, config, expected, model.state_dict())
 
 

@@ -1,3 +1,5 @@
+"""Times by the speeds of a cluster, and the number of images of a run."""
+
 from pathlib import Path
 
 import pytest
@@ -55,8 +57,11 @@ def test_images_of_a_run_are_counted(cfg, images, expected):
         (dict(type='CustomDataset', ann_file='two.txt'), 2),
         (dict(type='CustomDataset', ann_file='none.txt'), None),
         (dict(type='ClassBalancedDataset', dataset=dict(type='CIFAR10')), None),
-        (dict(type='part', fraction=0.01, dataset=dict(type='CIFAR10')), 500),
-        (dict(type='part', fraction=0.1, rest=True, dataset=dict(type='CIFAR10')), 45_000),
+        (dict(type='stratified_subset', fraction=0.01, dataset=dict(type='CIFAR10')), 500),
+        (
+            dict(type='stratified_subset', fraction=0.1, rest=True, dataset=dict(type='CIFAR10')),
+            45_000,
+        ),
     ],
 )
 def test_images_of_a_data_set_are_counted(dataset, images, tmp_path, monkeypatch):

@@ -1,3 +1,5 @@
+"""Planned memory and operations equal those of a real step, for each layout and optimizer."""
+
 from dataclasses import replace
 from itertools import product
 
@@ -60,6 +62,7 @@ def make_cfg(num_layers: int = LAYERS, **options) -> Config:
 
 @pytest.fixture
 def ranks():
+    """The layout of two machines of 8 GPUs; this process acts as one of their 16 ranks."""
     with pretended_ranks(16):
         yield Layout(gpus=16, gpus_per_node=8)
 
@@ -232,7 +235,7 @@ def test_sharding_divides_memory_and_replicas_do_not(ranks):
     plain, sharded, hybrid = (
         peaks(make_cfg(2), replace(ranks, group=group, device='cpu')) for group in (1, 16, 8)
     )
-    # Over 16 processes, or 8; small parameters are padded.
+    # Memory is divided by 16 ranks, or by 8. Bounds, since small parameters are padded.
     for kind in ('parameters', 'gradients', 'optimizer'):
         assert plain[kind] / 17 < sharded[kind] < plain[kind] / 8
         assert sharded[kind] < hybrid[kind] < plain[kind] / 6
@@ -303,7 +306,7 @@ def test_optimizers_that_cannot_step_sharded_parameters_raise(ranks):
     assert Forecast(cfg, ranks, None).memory(1).total() > 0
 
 
-def test_models_that_are_not_our_classifiers_raise():
+def test_models_that_are_not_classifiers_on_a_known_backbone_raise():
     detector = Config(
         dict(model=dict(type='FasterRCNN', backbone=dict(type='vit_plugin.VisionTransformer')))
     )

@@ -1,3 +1,5 @@
+"""The counts of operations, communication and memory in a traced step."""
+
 import sys
 
 import pytest

@@ -14,7 +14,7 @@ WINDOWS = dict(
 
 
 class Graphs:
-    """A backend that counts the graphs and runs them as they are."""
+    """A backend of ``torch.compile`` that counts the graphs and runs them as they are."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -42,7 +42,7 @@ def fresh_compiler() -> None:
 )
 def test_one_graph_for_each_size(tiny, tiny_hybrid, mode, changes):
     graphs = Graphs()
-    cfg = tiny if changes else dict(tiny_hybrid, out_type='pyramid')  # see the ids
+    cfg = tiny if changes else dict(tiny_hybrid, out_type='pyramid')
     model = VisionTransformer(**cfg, **changes).train(mode == 'train')
     compiled = torch.compile(model, backend=graphs, fullgraph=True, dynamic=False)
     with torch.set_grad_enabled(mode == 'train'):

@@ -12,7 +12,7 @@ from vit_plugin.passes import onednn, optimize
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of other libraries, at their import
 
-LAYERS = ('qkv', 'proj', 'fc1', 'fc2')
+LAYERS = ('qkv', 'proj', 'fc1', 'fc2')  # the linear layers of a block
 
 
 @pytest.fixture(params=['tiny', 'tiny_hybrid'])
@@ -26,17 +26,18 @@ def model(cfg, request) -> VisionTransformer:
 
 
 @pytest.fixture(params=[False, True], ids=['plain', 'optimized'])
-def passes(request, monkeypatch) -> Callable:
-    monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
+def apply_passes(request, monkeypatch) -> Callable:
+    """A function that optimizes a model, or does nothing."""
+    monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)  # fuse tiny MLPs too
     return optimize if request.param else (lambda model: model)
 
 
-def test_global_hooks_and_the_flop_counter_see_every_linear_layer(model, passes):
-    passes(model)
+def test_global_hooks_and_the_flop_counter_see_every_linear_layer(model, apply_passes):
+    apply_passes(model)
     layers = {
         name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)
     }
-    assert len(layers) == len(LAYERS) * 2
+    assert len(layers) == len(LAYERS) * 2  # of two blocks
     called = []
     handle = nn.modules.module.register_module_forward_hook(
         lambda module, args, out: called.append(module)
@@ -53,14 +54,14 @@ def test_global_hooks_and_the_flop_counter_see_every_linear_layer(model, passes)
 
 
 @pytest.mark.parametrize('first', ['quantized', 'optimized'])
-def test_int8_weights_keep_outputs_close(model, passes, first):
+def test_int8_weights_keep_outputs_close(model, apply_passes, first):
     quantization = pytest.importorskip('torchao.quantization')
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
         (expected,) = model(images)
         steps = [
             lambda: quantization.quantize_(model, quantization.Int8WeightOnlyConfig()),
-            lambda: passes(model),
+            lambda: apply_passes(model),
         ]
         for step in steps if first == 'quantized' else reversed(steps):
             step()
@@ -69,9 +70,9 @@ def test_int8_weights_keep_outputs_close(model, passes, first):
     assert 0 < (out - expected).norm() < 0.05 * expected.norm()
 
 
-def test_lora_trains_and_merges(model, passes):
+def test_lora_trains_and_merges(model, apply_passes):
     peft = pytest.importorskip('peft')
-    passes(model)
+    apply_passes(model)
     images = torch.randn(2, 3, 32, 32)
     adapted = peft.get_peft_model(
         model,

@@ -81,7 +81,7 @@ def test_out_indices_count_from_either_end_and_all_are_normed(indices):
         torch.testing.assert_close(out.var(-1, correction=0), torch.ones(1, 17), atol=1e-3, rtol=0)
 
 
-def test_nothing_is_built_or_left_unused_after_the_last_output():
+def test_blocks_after_the_last_output_are_not_built_and_all_others_learn():
     model = VisionTransformer(dict(SIZES, num_layers=4, patch_size=8), 32, out_indices=1)
     assert len(model.blocks) == 2
     model(torch.randn(1, 3, 32, 32))[0].sum().backward()
@@ -262,7 +262,7 @@ def test_every_position_embedding_trains_and_resizes(tiny, pos_embed, with_cls_t
 
 def test_position_embedding_none_is_blind_to_order(tiny):
     images = torch.randn(1, 3, 32, 32)
-    turned = images.roll(8, dims=-1)  # by one patch
+    shifted = images.roll(8, dims=-1)  # by one patch
     outs = {}
     for pos_embed in ('none', 'learned', 'learned_2d', 'sincos2d', 'relative'):
         model = VisionTransformer(**tiny, pos_embed=pos_embed).eval()
@@ -271,7 +271,7 @@ def test_position_embedding_none_is_blind_to_order(tiny):
                 torch.nn.init.normal_(block.attn.rel_pos_h)
                 torch.nn.init.normal_(block.attn.rel_pos_w)
         with torch.no_grad():
-            outs[pos_embed] = (model(images)[0] - model(turned)[0]).abs().max().item()
+            outs[pos_embed] = (model(images)[0] - model(shifted)[0]).abs().max().item()
     assert outs.pop('none') < 1e-5
     # With 'relative' the class token depends on the order only through the outputs of the patches.
     assert all(difference > 1e-4 for difference in outs.values()), outs

@@ -1,3 +1,5 @@
+"""What backbones of other libraries share: frozen parts, and the indices of outputs."""
+
 import pytest
 from rejection import rejects
 from torch import nn

@@ -1,3 +1,5 @@
+"""DeiT's head: losses by the paper's formulas, and MMPretrain's outputs."""
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -37,11 +39,11 @@ def test_losses_equal_the_papers_formulas():
     labels = torch.tensor([0, 3, 1])
     for distillation in ('hard', 'soft', 'none'):
         model = head(distillation=distillation, alpha=0.3, tau=2.0)
-        first, second = model.classify((tokens,))
+        class_logits, distillation_logits = model.classify((tokens,))
         expected = {
             'hard': lambda s: F.cross_entropy(s, teacher.argmax(1)),
             'soft': lambda s: (
-                4
+                4  # tau squared
                 * (
                     F.softmax(teacher / 2, 1)
                     * (F.log_softmax(teacher / 2, 1) - F.log_softmax(s / 2, 1))
@@ -50,9 +52,9 @@ def test_losses_equal_the_papers_formulas():
                 .mean()
             ),
             'none': lambda s: F.cross_entropy(s, labels),
-        }[distillation](second)
+        }[distillation](distillation_logits)
         losses = model.loss((tokens,), SAMPLES, teacher=teacher)
-        torch.testing.assert_close(losses['loss'], 0.7 * F.cross_entropy(first, labels))
+        torch.testing.assert_close(losses['loss'], 0.7 * F.cross_entropy(class_logits, labels))
         torch.testing.assert_close(losses['loss_distillation'], 0.3 * expected)
 
 

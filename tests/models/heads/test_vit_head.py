@@ -1,3 +1,5 @@
+"""The classification head: its initialization, and MMPretrain's losses and features."""
+
 import pytest
 import torch
 from mmengine.registry import init_default_scope

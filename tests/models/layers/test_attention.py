@@ -1,3 +1,5 @@
+"""Attention by its formula, and with only the first queries."""
+
 import pytest
 import torch
 from attention_reference import reference, small

@@ -1,3 +1,5 @@
+"""Deformable attention, against the paper's equation written out in loops."""
+
 import pytest
 import torch
 from bilinear import sample

@@ -1,3 +1,5 @@
+"""The encoder runs its blocks in order, and returns the outputs of some of them."""
+
 import torch
 from rejection import rejects
 

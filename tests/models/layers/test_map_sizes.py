@@ -1,3 +1,5 @@
+"""Find models of timm whose maps do not have the stated strides."""
+
 import pytest
 import timm
 import torch
@@ -6,13 +8,13 @@ from rejection import rejects
 from vit_plugin.models import TimmEmbed
 from vit_plugin.models.layers.map_sizes import find_size_mismatch
 
-NAME = 'mobilevitv2_050'  # enlarges its maps to whole patches
-WORDS = 'returns maps of 4 x 6 for images of 96 x 160, where its stride of 32 states 3 x 5'
+NAME = 'mobilevitv2_050'  # a model that enlarges its maps to whole patches
+MESSAGE = 'returns maps of 4 x 6 for images of 96 x 160, where its stride of 32 states 3 x 5'
 
 
 @pytest.mark.parametrize('name', ['test_byobnet', 'test_vit', 'hiera_tiny_224'])
 def test_maps_with_the_stated_strides_are_accepted(name):
-    """Also of models that take only one image size, whose maps are not compared."""
+    """The maps of a model that takes only one image size are not compared."""
     with torch.device('meta'):
         model = timm.create_model(name, features_only=True, in_chans=1)
     strides = model.feature_info.reduction()
@@ -24,5 +26,5 @@ def test_maps_with_the_stated_strides_are_accepted(name):
 
 
 def test_maps_of_other_sizes_raise():
-    with torch.device('meta'), rejects(f'patch_embed: {NAME} {WORDS}'):
+    with torch.device('meta'), rejects(f'patch_embed: {NAME} {MESSAGE}'):
         TimmEmbed(NAME)

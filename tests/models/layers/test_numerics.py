@@ -1,3 +1,5 @@
+"""Presets of numerics, their changes in a config, and the layers that are built from them."""
+
 import pytest
 from rejection import rejects
 from torch import nn

@@ -1,3 +1,5 @@
+"""Norms of the class token alone, which DINOv3's code has and our outputs do not."""
+
 import torch
 from rejection import rejects
 

@@ -1,3 +1,5 @@
+"""Position tables: their values, and how they are resized to other grids."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""Attention with a bias per offset of patches, against timm's BEiT and the formula."""
+
 import pytest
 import torch
 from attention_reference import small
@@ -33,9 +35,9 @@ def test_bias_equals_beits_table_lookup(grid):
     rows = gen_relative_position_index(grid)
     expected = module.relative_position_bias_table[rows].permute(2, 0, 1)
     assert torch.equal(module(grid), expected)
-    alone = PositionBias(RelativePositions(grid, 'bias'), 3)
-    table = module.relative_position_bias_table[:-3]
-    assert torch.equal(alone.bias(table, grid), expected[:, 1:, 1:])
+    without_tokens = PositionBias(RelativePositions(grid, 'bias'), 3)
+    table = module.relative_position_bias_table[:-3]  # three rows are for the class token
+    assert torch.equal(without_tokens.bias(table, grid), expected[:, 1:, 1:])
 
 
 def test_weights_and_output_equal_the_formula():
@@ -53,13 +55,13 @@ def test_a_shared_bias_is_an_argument_of_the_forward():
     shared.load_state_dict(own.state_dict(), strict=False)
     assert shared.rel_pos_bias is None
     x, bias = torch.randn(2, 7, 16, dtype=torch.float64), own.rel_pos_bias((2, 3))
-    torch.testing.assert_close(shared(x, (2, 3), rotation=bias), own(x, (2, 3)))
+    torch.testing.assert_close(shared(x, (2, 3), position_input=bias), own(x, (2, 3)))
 
 
 def test_all_prefix_tokens_share_the_bias_of_the_class_token():
     layer, x = layer_of((2, 2)), torch.randn(1, 7, 16, dtype=torch.float64)
     bias = layer.rel_pos_bias((2, 2))
-    rows = [0, 0, 0, 1, 2, 3, 4]
+    rows = [0, 0, 0, 1, 2, 3, 4]  # the class token's for three prefix tokens, then four patches
     expected = weights_by_formula(layer, x, bias[:, rows][:, :, rows])
     torch.testing.assert_close(layer.weights(x, (2, 2)), expected)
 

@@ -1,3 +1,5 @@
+"""Attention with ViTDet's relative positions, against the formula, also computed in parts."""
+
 import pytest
 import torch
 from attention_reference import reference, small
@@ -19,11 +21,11 @@ def test_output_and_weights_equal_the_formula(prefix):
     torch.testing.assert_close(layer.weights(x, (3, 4)), weights)
 
 
-@pytest.mark.parametrize('part', [2**22, 1], ids=['all rows at once', 'one row at a time'])
-@pytest.mark.parametrize('kept', [2**26, 1], ids=['kept', 'recomputed'])
-def test_gradients_equal_those_of_the_formula(monkeypatch, part, kept):
-    monkeypatch.setitem(relative_position.PART_ELEMENTS, 'cpu', part)
-    monkeypatch.setattr(relative_position, 'SAVED_ELEMENTS', kept)
+@pytest.mark.parametrize('part_elements', [2**22, 1], ids=['all rows at once', 'row by row'])
+@pytest.mark.parametrize('saved_elements', [2**26, 1], ids=['saved', 'recomputed'])
+def test_gradients_equal_those_of_the_formula(monkeypatch, part_elements, saved_elements):
+    monkeypatch.setitem(relative_position.PART_ELEMENTS, 'cpu', part_elements)
+    monkeypatch.setattr(relative_position, 'SAVED_ELEMENTS', saved_elements)
     layer = RelativeAttention(small(16, 2, relative=RelativePositions((2, 3)))).double()
     x = torch.randn(1, 7, 16, dtype=torch.float64)
     grads = [

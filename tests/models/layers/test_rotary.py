@@ -25,9 +25,10 @@ FORMS = {
 def test_attention_products_depend_on_relative_positions(form):
     rope = build_rotary(dict(form=form), **SIZES)
     x = torch.randn(1, 2, 1, 16).expand(-1, -1, 21, -1)  # the same vector everywhere
-    turned = rotate(x, rope((4, 5), x)[1], interleaved=True)
-    assert torch.equal(turned[:, :, 0], x[:, :, 0])  # the token before the patches
-    patches = turned[:, :, 1:].unflatten(2, (4, 5))
+    rotated = rotate(x, rope((4, 5), x)[1], interleaved=True)
+    assert torch.equal(rotated[:, :, 0], x[:, :, 0])  # the token before the patches
+    patches = rotated[:, :, 1:].unflatten(2, (4, 5))
+    # One image: products of the patches at (y, x) and (Y, X), for each head.
     products = torch.einsum('bhyxd,bhYXd->hyxYX', patches, patches)
     torch.testing.assert_close(products[:, 0, 1, 2, 2], products[:, 1, 3, 3, 4])
     assert (products[:, 0, 1, 2, 2] - products[:, 0, 1, 2, 3]).abs().min() > 1e-4
@@ -40,7 +41,7 @@ def test_coordinates_of_each_form():
     scaled = RotaryOptions('index', order='xy', native_grid=(4, 8), offset=1.0).coordinates(
         (2, 4), torch.device('cpu')
     )
-    # Row 1, column 1, x before y: (1 + offset) / columns * native columns, and the same of rows.
+    # The patch at row 1, column 1. x comes first: (1 + offset) / columns * native columns.
     assert scaled[5].tolist() == [(1 + 1) / 4 * 8, (1 + 1) / 2 * 4]
     assert RotaryOptions('index').coordinates((2, 2), torch.device('cpu')).tolist() == [
         [0, 0],

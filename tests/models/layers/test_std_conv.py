@@ -1,3 +1,5 @@
+"""Standardized convolutions, the padding of XLA, and the max-pool."""
+
 import functools
 import math
 

@@ -1,3 +1,5 @@
+"""Split patches into windows and attend within each."""
+
 import math
 
 import torch
@@ -37,10 +39,10 @@ def test_each_window_attends_to_itself_and_its_padding():
     x = torch.randn(1, 5 * 4, 16)
     image = torch.zeros(1, 6, 6, 16)
     image[:, :5, :4] = x.unflatten(1, (5, 4))
-    for y in (0, 3):
+    for row in (0, 3):
         for column in (0, 3):
-            image[:, y : y + 3, column : column + 3] = plain(
-                image[:, y : y + 3, column : column + 3].flatten(1, 2), (3, 3)
+            image[:, row : row + 3, column : column + 3] = plain(
+                image[:, row : row + 3, column : column + 3].flatten(1, 2), (3, 3)
             ).unflatten(1, (3, 3))
     torch.testing.assert_close(layer(x, (5, 4)), image[:, :5, :4].flatten(1, 2))
     assert layer.weights(x, (5, 4)).shape == (4, 2, 9, 9)

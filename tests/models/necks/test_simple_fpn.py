@@ -1,3 +1,5 @@
+"""ViTDet's simple feature pyramid: shapes, number of parameters, and refused arguments."""
+
 import pytest
 import torch
 from model_states import assert_all_learn

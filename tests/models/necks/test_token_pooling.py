@@ -1,3 +1,5 @@
+"""Pool tokens or feature maps to one vector, in each mode."""
+
 import pytest
 import torch
 from rejection import rejects
@@ -39,10 +41,7 @@ def test_mode_map_is_multi_head_attention_with_one_query():
         4,
         torch.cat((layers.q.weight, layers.kv.weight)),
         torch.cat((layers.q.bias, layers.kv.bias)),
-        None,
-        None,
-        False,
-        0.0,
+        *(None, None, False, 0.0),  # no biases or zeros as additional keys, no dropout
         layers.proj.weight,
         layers.proj.bias,
     )
@@ -92,7 +91,7 @@ def test_tokens_without_num_prefix_tokens_raise():
 
 
 @pytest.mark.parametrize(('width', 'heads'), [(384, 6), (768, 12), (1024, 16), (1152, 16)])
-def test_mode_map_has_as_many_heads_as_the_encoder(width, heads):
+def test_mode_map_has_the_encoders_number_of_heads_by_default(width, heads):
     with torch.device('meta'):
         assert TokenPooling('map', in_channels=width).attn_pool.num_heads == heads
 

@@ -70,8 +70,8 @@ def test_outputs_equal_timms_flexivit_at_other_patch_sizes():
     """Against timm, which resamples its weights once for a fixed patch size."""
     name, sizes = 'flexivit_small', dict(depth=2)
     theirs = timm.create_model(name, num_classes=0, **sizes).eval().double()
-    arch = VisionTransformer(arch=f'timm://{name}', out_indices=1).patch_embed
-    assert isinstance(arch, FlexiPatchEmbed)
+    stem = VisionTransformer(arch=f'timm://{name}', out_indices=1).patch_embed
+    assert isinstance(stem, FlexiPatchEmbed)
     ours = VisionTransformer(
         arch=dict(embed_dims=384, num_layers=2, num_heads=6, feedforward_channels=1536),
         img_size=240,

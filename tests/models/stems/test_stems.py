@@ -1,4 +1,4 @@
-"""The contract of all stems, and details of single ones."""
+"""What holds for every stem, and details of single ones."""
 
 import math
 from typing import Any
@@ -33,7 +33,7 @@ STEMS = {
     ),
     'flexi': (FlexiPatchEmbed, dict(patch_size=6, kernel_size=8)),
     'resnet': (ResNetEmbed, dict(stage_depths=(1, 2), width=32)),
-    'resnet_root': (ResNetEmbed, dict(stage_depths=(), width=32, patch_size=2)),
+    'resnet_root_only': (ResNetEmbed, dict(stage_depths=(), width=32, patch_size=2)),
     'resnet_small': (ResNetEmbed, dict(stage_depths=(1,), width=32, root_stride=1, patch_size=2)),
     'resnet_stride_2': (ResNetEmbed, dict(stage_depths=(1, 1), width=32, root_stride=2)),
     'resnet_with_root': (ResNetEmbed, dict(stage_depths=(1, 1), width=32, with_root=True)),
@@ -44,7 +44,7 @@ STEMS = {
     ),
     'pooled': (PooledResNetEmbed, dict(channels=(32, 64, 96))),
     'pooled_with_root': (PooledResNetEmbed, dict(channels=(32, 64, 96), with_root=True)),
-    'pooled_last': (PooledResNetEmbed, dict(channels=(32, 64, 96), channels_last=True)),
+    'pooled_channels_last': (PooledResNetEmbed, dict(channels=(32, 64, 96), channels_last=True)),
     'pooled_whitened': (PooledResNetEmbed, dict(channels=(24, 32, 64), skip=False, whitened=True)),
     'conv': (ConvEmbed, dict(channels=(4, 8, 16), strides=(4, 2, 1))),
     'conv_overlapping': (
@@ -89,7 +89,7 @@ def test_grid_and_maps_cover_the_image(stem, height, width):
 
 
 @pytest.mark.parametrize(
-    ('stem', 'kwargs', 'strides', 'channels'),
+    ('stem_class', 'kwargs', 'strides', 'channels'),
     [
         (ResNetEmbed, dict(stage_depths=(1, 1), width=32), (2, 4, 8), (32, 128, 256)),
         (ResNetEmbed, dict(stage_depths=(), width=32), (2, 4), (32, 32)),
@@ -98,8 +98,10 @@ def test_grid_and_maps_cover_the_image(stem, height, width):
         (MBConvEmbed, dict(channels=(4, 8), stage_depths=(1, 2)), (2, 4, 8, 16), (4, 4, 8, 16)),
     ],
 )
-def test_with_root_puts_the_map_of_the_root_first(stem, kwargs, strides, channels):
-    with_root, plain = (stem(3, 16, **kwargs, with_root=flag).eval() for flag in (True, False))
+def test_with_root_puts_the_map_of_the_root_first(stem_class, kwargs, strides, channels):
+    with_root, plain = (
+        stem_class(3, 16, **kwargs, with_root=flag).eval() for flag in (True, False)
+    )
     plain.load_state_dict(with_root.state_dict())
     assert (with_root.feature_strides, with_root.feature_channels) == (strides, channels)
     assert (plain.feature_strides, plain.feature_channels) == (strides[1:], channels[1:])
@@ -218,7 +220,7 @@ def test_a_pooled_stage_equals_its_formula():
 
 
 def test_channels_last_changes_only_the_memory_format():
-    both = [
+    plain, last = (
         PooledResNetEmbed(
             3,
             16,
@@ -227,8 +229,7 @@ def test_channels_last_changes_only_the_memory_format():
             numerics=dict(stem_norm_cfg=dict(type='BN')),
         )
         for last in (False, True)
-    ]
-    plain, last = both
+    )
     last.load_state_dict(plain.state_dict())
     images = torch.randn(2, 3, 8, 8)
     plain_tokens, grid, plain_maps = plain(images)
@@ -269,6 +270,7 @@ def test_pooled_stages_without_skip_start_with_dirac_kernels():
         3, 16, channels=(8, 16), numerics=dict(stem_norm_cfg=dict(type='BN')), skip=False
     )
     stage, x = stem.backbone[1], torch.randn(2, 8, 6, 4)
+    # A Dirac kernel of 8 * 9 elements has a deviation of 0.12, so the 1 becomes about 8.
     center = standardize(stage.conv1.weight)[:8, :, 1, 1]
     assert center.diagonal().min() > 5
     assert (center - center.diagonal().diag()).abs().max() < 0.2

@@ -1,4 +1,6 @@
-"""Files in the layout of RT-DETR's authors become the same model, also by hints in their names.
+"""Files in the layout of RT-DETR's authors become the same model.
+
+They have no settings. Sizes show in the tensors, and the rest in the name of the file.
 
 ``benchmarks/fine_detectors.py`` compares with the authors' own code.
 """
@@ -87,15 +89,17 @@ def version_1_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
 def test_files_are_read_back(case, tmp_path):
     model = built(CASES[case])
     state, file = authors_state(model, POINTS), tmp_path / f'{case}.pth'
-    unused = {name: torch.zeros_like(value) for name, value in state.items()}
-    torch.save(dict(model=unused, ema=dict(module=state, updates=3), last_epoch=1), file)
+    zeros = {name: torch.zeros_like(value) for name, value in state.items()}
+    # The EMA weights are read, if a file has both.
+    torch.save(dict(model=zeros, ema=dict(module=state, updates=3), last_epoch=1), file)
     trained = load(file, device='cpu')
     assert_same_outputs(trained.model, model)
     is_deim = case.startswith('deim')
     loss = type(trained.model.bbox_head.loss_cls).__name__
     assert loss == ('MatchabilityAwareLoss' if is_deim else 'OverlapVarifocalLoss')
-    norm = trained.model.backbone.state_dict().keys() & {'stem.1.num_batches_tracked'}
-    assert bool(norm) == case.endswith('unfrozen')
+    # Frozen norms have no counter.
+    counter = trained.model.backbone.state_dict().keys() & {'stem.1.num_batches_tracked'}
+    assert bool(counter) == case.endswith('unfrozen')
 
 
 def test_version_1_is_read_back(tmp_path):
@@ -124,7 +128,7 @@ def test_discrete_sampling_is_read_from_the_file_name(tmp_path, monkeypatch):
 
 def test_unsupported_models_raise(tmp_path):
     state, file = authors_state(built(CASES['rtdetrv2_r18vd']), POINTS), tmp_path / 'rtdetrv2.pth'
-    agnostic = {
+    agnostic = {  # proposals with one score instead of one for each class
         name: value[:1] if 'enc_score_head' in name else value for name, value in state.items()
     }
     torch.save(agnostic, file)

@@ -22,7 +22,9 @@ def built(family: str, **backbone) -> nn.Module:
     if family in PROJECTS:
         pytest.importorskip(f'vit_plugin.projects.{PROJECTS[family]}')
     changes = dict(model=dict(backbone=backbone)) if backbone else {}
-    return exported_families.build(family, exported_families.Test([], model=changes))[1].train()
+    return exported_families.build(family, exported_families.TestSettings([], model=changes))[
+        1
+    ].train()
 
 
 def gradients(model: nn.Module) -> dict[str, Tensor]:

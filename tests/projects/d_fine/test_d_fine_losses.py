@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vit_plugin.projects.d_fine.d_fine_head import DFINEHead
 from vit_plugin.projects.d_fine.noised_detr_head import QueryOutputs
-from vit_plugin.projects.d_fine.noised_objects import NoisedObjects, noised_objects
+from vit_plugin.projects.d_fine.noised_objects import NoisedObjects, make_noised_objects
 from vit_plugin.projects.d_fine.proposing_head import ProposingHead
 from vit_plugin.projects.d_fine.rt_detr_head import RTDETRHead
 
@@ -90,7 +90,7 @@ def samples(dtype: torch.dtype = torch.float64) -> list:
     ]
 
 
-def step(built: DFINEHead, monkeypatch: Any) -> tuple[dict[str, Tensor], QueryOutputs, Any]:
+def step(built: ProposingHead, monkeypatch: Any) -> tuple[dict[str, Tensor], QueryOutputs, Any]:
     """The losses of a step, with the outputs and noised objects of its forward."""
     outputs, noised = None, None
     forward = built.forward
@@ -150,21 +150,23 @@ def criterion(variant: str, joint: bool) -> Any:
     return AsAuthors(config).double()
 
 
-def theirs(outputs: QueryOutputs, noised: NoisedObjects | None, built: DFINEHead) -> dict[str, Any]:
+def criterion_inputs(outputs: QueryOutputs, noised: NoisedObjects | None) -> dict[str, Any]:
     """Our outputs in the form that transformers' criterion takes. Noised queries come first."""
     num_noised = noised.labels.shape[1] if noised else 0
 
     def simple(logits: Tensor, boxes: Tensor) -> dict[str, Tensor]:
+        """The outputs of a layer or of the proposals, without distributions."""
         return dict(logits=logits, pred_boxes=boxes.clamp(0, 1))
 
     def layer(i: int, part: slice) -> dict[str, Tensor]:
-        if outputs.sides is None:
+        """The outputs of layer ``i`` for some of the queries."""
+        if outputs.edge_logits is None:
             return simple(outputs.logits[i][:, part], outputs.boxes[i][:, part])
         return dict(
             simple(outputs.logits[i][:, part], outputs.boxes[i][:, part]),
-            pred_corners=outputs.sides[i][:, part],
+            pred_corners=outputs.edge_logits[i][:, part],
             ref_points=outputs.first_boxes[:, part].detach(),
-            teacher_corners=outputs.sides[-1][:, part],
+            teacher_corners=outputs.edge_logits[-1][:, part],
             teacher_logits=outputs.logits[-1][:, part],
         )
 
@@ -195,7 +197,7 @@ def theirs(outputs: QueryOutputs, noised: NoisedObjects | None, built: DFINEHead
     return arguments
 
 
-def names(built: DFINEHead, noised: bool) -> dict[str, str]:
+def loss_names(built: ProposingHead, noised: bool) -> dict[str, str]:
     """For each group of losses, the beginning of our names and the end of transformers'."""
     last = len(built.layers) - 1
     ends = {'': '', **{f'd{i}.': f'_aux_{i}' for i in range(last)}}
@@ -231,15 +233,16 @@ def test_losses_equal_transformers(variant, joint, noise, monkeypatch):
     torch.set_default_dtype(torch.float64)
     try:
         with doubled():
-            expected = their_criterion(theirs(outputs, noised, built), targets)
+            expected = their_criterion(criterion_inputs(outputs, noised), targets)
     finally:
         torch.set_default_dtype(torch.float32)
-    kinds = dict(
+    # The ends of our names -> of transformers'.
+    their_names = dict(
         cls='mal' if variant == 'deimv2' else 'vfl', bbox='bbox', iou='giou', fgl='fgl', ddf='ddf'
     )
     compared = 0
-    for start, end in names(built, bool(noise)).items():
-        for our_name, their_name in kinds.items():
+    for start, end in loss_names(built, bool(noise)).items():
+        for our_name, their_name in their_names.items():
             value = expected.get(f'loss_{their_name}{end}')
             if value is None or f'{start}loss_{our_name}' not in losses:
                 # A loss that we leave out must be 0 in transformers.
@@ -258,8 +261,8 @@ def test_noise_equals_transformers():
 
     labels = [torch.tensor(image, dtype=torch.long) for image in LABELS]
     boxes = [torch.tensor(image).view(-1, 4) for image in BOXES]
-    ours = noised_objects(labels, boxes, CLASSES, 6, 0, 0)
-    classes, placed, mask, meta = rt_detr.get_contrastive_denoising_training_group(
+    ours = make_noised_objects(labels, boxes, CLASSES, max_pairs=6, label_noise=0, box_noise=0)
+    their_labels, their_boxes, mask, meta = rt_detr.get_contrastive_denoising_training_group(
         [
             dict(class_labels=image_labels, boxes=image_boxes)
             for image_labels, image_boxes in zip(labels, boxes, strict=True)
@@ -271,8 +274,8 @@ def test_noise_equals_transformers():
         0,
         0,
     )
-    assert torch.equal(ours.labels, classes.long())
-    torch.testing.assert_close(ours.boxes, placed)
+    assert torch.equal(ours.labels, their_labels.long())
+    torch.testing.assert_close(ours.boxes, their_boxes)
     assert torch.equal(ours.attention_mask(QUERIES), mask.isinf())
     assert ours.groups == meta['dn_num_group']
     num_noised = ours.labels.shape[1]
@@ -283,16 +286,17 @@ def test_noise_equals_transformers():
 def test_noise_stays_within_its_limits():
     torch.manual_seed(0)
     box = torch.tensor([[0.5, 0.5, 0.2, 0.4]]).expand(50, 4)
-    noised = noised_objects([torch.zeros(50, dtype=torch.long)], [box], 3, 50)
+    noised = make_noised_objects([torch.zeros(50, dtype=torch.long)], [box], 3, 50)
     left = noised.boxes[0, :, 0] - noised.boxes[0, :, 2] / 2
     shift = (left - 0.4).abs() / 0.1  # of the left side, in halves of the width
     # The first half of the queries are positive.
     assert (shift[:50] <= 1 + 1e-5).all()
     assert ((shift[50:] >= 1 - 1e-5) & (shift[50:] <= 2 + 1e-5)).all()
+    # A random label replaces a quarter of the labels, and may be the same.
     assert 0 < (noised.labels != 0).sum() < len(noised.labels[0]) / 2
 
 
-def test_images_without_objects_have_finite_losses(monkeypatch):
+def test_images_without_objects_have_finite_losses():
     built = head()
     empty = samples()
     for sample in empty:
@@ -304,16 +308,16 @@ def test_images_without_objects_have_finite_losses(monkeypatch):
 
 
 @pytest.mark.parametrize('joint', [False, True])
-def test_overlaps_of_a_matching_are_computed_once(joint, monkeypatch):
+def test_ious_of_a_matching_are_computed_once(joint, monkeypatch):
     built = head(joint_matching=joint)
-    overlaps, calls = built._overlaps, 0
+    ious, calls = built._ious, 0
 
     def count(*args: Any) -> Any:
         nonlocal calls
         calls += 1
-        return overlaps(*args)
+        return ious(*args)
 
-    monkeypatch.setattr(built, '_overlaps', count)
+    monkeypatch.setattr(built, '_ious', count)
     losses, *_ = step(built, monkeypatch)
     is_noised = [name.startswith('dn_') for name in losses if name.endswith('loss_cls')]
     expected = len(is_noised)
@@ -322,7 +326,7 @@ def test_overlaps_of_a_matching_are_computed_once(joint, monkeypatch):
     assert calls == expected
 
 
-def test_a_step_waits_only_for_its_matching(monkeypatch):
+def test_a_step_waits_only_for_its_matching():
     """The copy of all costs is the only operator that needs values of a tensor on the CPU."""
     built = head('deimv2').float()
     levels, data = maps(torch.float32), samples(torch.float32)

@@ -1,4 +1,8 @@
-"""The hybrid encoder, the fusion of its twin convolutions, and HGNetV2."""
+"""The hybrid encoder, the merging of its twin convolutions, and HGNetV2.
+
+Twin convolutions are a 3 x 3 and a 1 x 1 convolution in parallel, as in RepVGG. For inference, one
+convolution computes the same.
+"""
 
 from collections.abc import Sequence
 
@@ -14,9 +18,10 @@ from vit_plugin.passes.precompute import precomputed
 
 
 def encoder(**kwargs) -> nn.Module:
+    """A small neck with random weights."""
     torch.manual_seed(0)
-    sizes = dict(out_channels=16, depth=0.34, expansion=0.5, num_heads=2, feedforward_channels=16)
-    return HybridEncoder([8, 16, 24], **(sizes | kwargs))
+    options = dict(out_channels=16, depth=0.34, expansion=0.5, num_heads=2, feedforward_channels=16)
+    return HybridEncoder([8, 16, 24], **(options | kwargs))
 
 
 def maps(rows: int = 9, columns: int = 12) -> list[torch.Tensor]:
@@ -27,6 +32,7 @@ def maps(rows: int = 9, columns: int = 12) -> list[torch.Tensor]:
 
 
 def assert_close_maps(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> None:
+    """Assert that maps differ by rounding only."""
     for level, expected_level in zip(actual, expected, strict=True):
         atol = 1e-6 * expected_level.abs().max().item()
         torch.testing.assert_close(level, expected_level, rtol=0, atol=atol)
@@ -49,11 +55,11 @@ def test_twin_convolutions_are_fused_for_export(kind):
     for parameter in neck.parameters():
         nn.init.normal_(parameter, std=0.2)
     neck.eval()
-    names, convs = [*neck.state_dict()], sum(isinstance(m, nn.Conv2d) for m in neck.modules())
+    names, num_convs = [*neck.state_dict()], sum(isinstance(m, nn.Conv2d) for m in neck.modules())
     with torch.no_grad():
         expected = neck(maps())
         with precomputed(neck):
-            assert sum(isinstance(m, nn.Conv2d) for m in neck.modules()) < convs
+            assert sum(isinstance(m, nn.Conv2d) for m in neck.modules()) < num_convs
             actual = neck(maps())
     assert_close_maps(actual, expected)
     assert [*neck.state_dict()] == names
@@ -67,13 +73,14 @@ def test_twin_convolutions_are_fused_by_optimize(kind, frozen):
     neck(maps())  # updates statistics
     neck.eval()
     names = [*neck.state_dict()]
+    # `single` makes one convolution of two.
     twins = [module for module in neck.modules() if hasattr(module, 'single')]
     with torch.no_grad():
         expected = neck(maps())
         optimize(neck, frozen=frozen)
         for _ in range(2):
             assert_close_maps(neck(maps()), expected)
-        assert all(twin.forward.cached for twin in twins)
+        assert all(twin.forward.cached for twin in twins)  # the merged weights
         twins[0].conv1.conv.weight.mul_(2)
         changed = neck(maps())
         restore(neck)

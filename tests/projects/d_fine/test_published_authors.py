@@ -43,7 +43,7 @@ ECVIT = dict(
 NECK = dict(depth=0.67, expansion=0.6, feedforward_channels=16, num_heads=8)
 
 
-def config(variant: str, backbone: dict, channels: list[int], kind: str) -> dict[str, Any]:
+def detector(variant: str, backbone: dict, channels: list[int], kind: str) -> dict[str, Any]:
     """The config of a small detector on a backbone with these channels."""
     is_ec = variant == 'ecdet'
     dims = channels[-1] if is_ec else DIMS
@@ -70,10 +70,10 @@ def config(variant: str, backbone: dict, channels: list[int], kind: str) -> dict
 
 
 CASES = {
-    'D-FINE': config('d_fine', HGNET, HGNET_CHANNELS, 'elan'),
-    'DEIMv2 on a CNN': config('deimv2', HGNET, HGNET_CHANNELS, 'split_trailing'),
-    'ECDet': config('ecdet', ECVIT, [64] * 3, 'split'),
-    'ECDet, all maps projected': config('ecdet', dict(ECVIT, out_channels=32), [32] * 3, 'split'),
+    'D-FINE': detector('d_fine', HGNET, HGNET_CHANNELS, 'elan'),
+    'DEIMv2 on a CNN': detector('deimv2', HGNET, HGNET_CHANNELS, 'split_trailing'),
+    'ECDet': detector('ecdet', ECVIT, [64] * 3, 'split'),
+    'ECDet, all maps projected': detector('ecdet', dict(ECVIT, out_channels=32), [32] * 3, 'split'),
 }
 CASES['ECSeg'] = dict(
     CASES['ECDet'],
@@ -88,7 +88,7 @@ def model_of(case: str) -> nn.Module:
 
 
 def file_of(model: nn.Module) -> dict[str, torch.Tensor]:
-    """The state as in the authors' files."""
+    """The state of a model as in the authors' files."""
     return {
         **authors_state(model, POINTS),
         'decoder.reg_scale': torch.tensor([8]),  # an integer, as their config has it
@@ -97,12 +97,13 @@ def file_of(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize('case', CASES)
-def test_files_are_read_back(case, tmp_path):
+def test_authors_files_are_read(case, tmp_path):
     model = model_of(case)
     state = file_of(model)
-    unused = {name: torch.zeros_like(value) for name, value in state.items()}
+    zeros = {name: torch.zeros_like(value) for name, value in state.items()}
     file = tmp_path / 'best.pth'
-    torch.save(dict(model=unused, ema=dict(module=state, updates=3), last_epoch=1), file)
+    # The EMA weights are read, if a file has both.
+    torch.save(dict(model=zeros, ema=dict(module=state, updates=3), last_epoch=1), file)
     loaded = load(file, device='cpu').model
     assert_same_outputs(loaded, model)
 
@@ -154,17 +155,17 @@ def test_activations_of_deim_are_read_from_the_file_name(tmp_path, monkeypatch):
         assert ("begins with 'deim'" in ''.join(messages)) == is_logged
 
 
-def test_invalid_scales_of_points_raise(tmp_path):
+def test_invalid_num_points_scales_raise(tmp_path):
     state = file_of(model_of('D-FINE'))
     name = 'decoder.decoder.layers.0.cross_attn.num_points_scale'
-    for shares, words in (
+    for scales, words in (
         (torch.full((12,), 0.7), 'are not reciprocals of numbers of points'),
         (torch.full((3,), 0.25), 'are not reciprocals of numbers of points'),
         (None, f'lacks {name}; give the complete file'),
     ):
         changed = {key: value for key, value in state.items() if key != name}
-        if shares is not None:
-            changed[name] = shares
+        if scales is not None:
+            changed[name] = scales
         torch.save(changed, tmp_path / 'x.pth')
         with rejects(words):
             load(tmp_path / 'x.pth', device='cpu')

@@ -74,6 +74,7 @@ LITE = dict(
     decoder_n_points=[4, 2],
     use_gateway=False,
 )
+# The fields above that RT-DETR has, too.
 RT_DETR_FIELDS = (
     'encoder_hidden_dim encoder_ffn_dim encoder_attention_heads d_model decoder_in_channels '
     'decoder_ffn_dim decoder_layers decoder_attention_heads num_queries num_labels hidden_expansion'
@@ -96,7 +97,7 @@ def with_resnet(depths: list[int], width: int, **kwargs: Any) -> dict[str, Any]:
 
 
 BASIC = with_resnet([2, 2, 2, 2], 64)
-# The beginning of the names of transformers' classes, and values of the config.
+# A case -> the beginning of the names of transformers' classes, and values of the config.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     'd_fine': ('DFine', SMALL_FIELDS),
     'd_fine, other widths': ('DFine', dict(SMALL_FIELDS, d_model=16)),
@@ -154,6 +155,7 @@ def randomized(name: str, fields: dict[str, Any]) -> nn.Module:
 
 
 def outputs_of(model: nn.Module, images: torch.Tensor) -> list[torch.Tensor]:
+    """Logits and boxes of the last layer, and of the proposals."""
     outputs = model.bbox_head(model.extract_feat(images))
     return [outputs.logits[-1], outputs.boxes[-1], outputs.proposed_logits, outputs.proposed_boxes]
 
@@ -216,6 +218,7 @@ def test_published_folder_is_the_same_model(case, tmp_path):
     assert type(processor).__name__.startswith('RTDetrImageProcessor')
 
 
+# A second value of each field, for `field_walk`. A number that is missing here is doubled there.
 SECOND: dict[str, Any] = dict(
     activation_function='relu',
     encoder_activation_function='relu',

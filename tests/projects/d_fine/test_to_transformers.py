@@ -16,17 +16,16 @@ from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.weights.hub import HUB_CONFIG, HUB_WEIGHTS
 
 pytestmark = pytest.mark.filterwarnings('ignore')
-# The projects of families outside of d_fine.
+# Families in `exported_families` -> their projects, other than d_fine. A project may be removed.
 PROJECTS = {'DEIMv2': 'deimv2', 'ECDet': 'ecdet', 'LW-DETR': 'lw_detr'}
-STRETCH = exported_families.Test([dict(type='Resize', scale=(128, 64), keep_ratio=False)])
+STRETCH = exported_families.TestSettings([dict(type='Resize', scale=(128, 64), keep_ratio=False)])
 
 
-def checkpoint(family: str, folder, **changes) -> str:
+def checkpoint(family: str, folder) -> str:
     """Save a small detector of a family as a checkpoint, and return its path."""
     if family in PROJECTS:
         pytest.importorskip(f'vit_plugin.projects.{PROJECTS[family]}')
-    test = STRETCH._replace(model=dict(model=changes))
-    return str(exported_families.save(family, test, folder / 'epoch_1.pth'))
+    return str(exported_families.save(family, STRETCH, folder / 'epoch_1.pth'))
 
 
 def test_published_folder_has_config_processor_and_weights(tmp_path):
@@ -54,7 +53,7 @@ def test_published_folder_has_config_processor_and_weights(tmp_path):
         ('LW-DETR', 'this is a detector with a LWDETRHead, whose folder is not written'),
     ],
 )
-def test_models_that_transformers_lacks_raise(family, words, tmp_path):
+def test_detectors_that_cannot_be_written_for_transformers_raise(family, words, tmp_path):
     with rejects(f'--to hf: .*{words}'):
         publish(checkpoint(family, tmp_path), str(tmp_path / 'folder'), 'hf')
     assert not (tmp_path / 'folder').exists()
@@ -68,7 +67,7 @@ def test_detectors_raise_for_timm_and_are_published_as_ours(tmp_path):
 
 
 def test_resize_that_keeps_the_ratio_raises(tmp_path):
-    test = exported_families.Test([dict(type='Resize', scale=(128, 64), keep_ratio=True)])
+    test = exported_families.TestSettings([dict(type='Resize', scale=(128, 64), keep_ratio=True)])
     source = str(exported_families.save('D-FINE', test, tmp_path / 'epoch_1.pth'))
     with rejects('--to hf: its pipeline .* is not a resize'):
         publish(source, str(tmp_path / 'folder'), 'hf')

@@ -1,4 +1,4 @@
-"""DEIMv2's backbone on any transformer, and the model that `train --data` builds with it."""
+"""DEIMv2's backbone and small neck on any transformer, and the model that `train --data` builds."""
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
@@ -16,7 +16,7 @@ ARCH = dict(TINY, num_layers=3)
 
 @pytest.mark.parametrize('arch', [ARCH, 'R+Ti/16'])
 @pytest.mark.parametrize('size', [(64, 96), (70, 90)])
-def test_maps(arch, size):
+def test_maps_have_their_strides_and_train_all_weights(arch, size):
     model = SpatialTuningAdapter(
         arch=arch, img_size=64, out_indices=(0, 1, 2), out_channels=16, conv_inplane=4
     )
@@ -57,7 +57,7 @@ def test_other_out_type_raises():
         SpatialTuningAdapter(arch=ARCH, img_size=32, out_indices=(0, 2), out_type='raw')
 
 
-def test_fewer_outputs_repeat_the_last_block():
+def test_fewer_blocks_still_give_three_maps():
     model = SpatialTuningAdapter(arch=ARCH, img_size=32, out_indices=(0, 2), out_channels=16)
     assert [level.shape[-1] for level in model(torch.rand(1, 3, 64, 64))] == [8, 4, 2]
 
@@ -83,7 +83,6 @@ def test_lite_encoder_takes_one_map():
 )
 def test_model_builds_on_any_backbone(arch, convolutions):
     pytest.importorskip('vit_plugin.projects.d_fine')  # has the neck and the head
-
     import mmdet.models  # noqa: F401
     from mmengine.registry import MODELS, init_default_scope
 

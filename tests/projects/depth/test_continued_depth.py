@@ -14,7 +14,7 @@ from tiny_models import randomize
 
 from vit_plugin.config import read_config
 from vit_plugin.config.runnable import check_config
-from vit_plugin.from_folder.recipe import recipe_of
+from vit_plugin.from_folder.recipe import plan_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 from vit_plugin.models import DPTDepthHead, VisionTransformer
@@ -86,7 +86,7 @@ def test_new_model_has_finite_loss_and_predicts(tmp_path, monkeypatch, arch, mod
     cfg = read_config(write_config(request))
     check_config(cfg)
     head = cfg.model.decode_head
-    assert head.max_depth == 3.2
+    assert head.max_depth == 3.2  # `write_depth` writes up to 3.15 m
     assert head.get('strides') == strides
     init_default_scope('mmseg')
     dataset, model = DATASETS.build(cfg.train_dataloader.dataset), MODELS.build(cfg.model)
@@ -114,11 +114,12 @@ def test_new_model_has_finite_loss_and_predicts(tmp_path, monkeypatch, arch, mod
 def test_complete_model_is_continued(make_recipe, config, loss, metric, text):
     depth_recipe = make_recipe(**config)
     weights = depth_recipe.request.weights
-    recipe = recipe_of(depth_recipe)
+    recipe = plan_config(depth_recipe)
     assert 'and all of it is kept' in recipe.text
     assert text in recipe.text
     assert recipe.sections['load_from'] == weights
     assert metric.items() <= recipe.sections['val_evaluator'].items()
+    # The images of 48 x 64 pixels become whole patches of 14.
     assert recipe.sections['model']['data_preprocessor']['size'] == (42, 56)
     init_default_scope('mmseg')
     model = MODELS.build(Config(dict(model=recipe.sections['model'])).model)
@@ -130,7 +131,7 @@ def test_complete_model_is_continued(make_recipe, config, loss, metric, text):
 
 def test_depths_beyond_the_model_raise(make_recipe):
     with rejects(r'predicts up to 2 m, and half of the pixels are farther'):
-        recipe_of(make_recipe(depth_estimation_type='metric', max_depth=2))
+        plan_config(make_recipe(depth_estimation_type='metric', max_depth=2))
 
 
 def test_another_head_raises(make_recipe):

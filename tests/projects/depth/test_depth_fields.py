@@ -32,6 +32,7 @@ BIT = dict(
     embedding_dynamic_padding=True,
     out_features=['stage1', 'stage2', 'stage3'],
 )
+# Second values of fields, for `field_walk`.
 SECOND = dict(
     backbone_out_indices=[0, 1, 1, 3],
     fusion_hidden_size=8,
@@ -54,10 +55,12 @@ DINOV2 = dict(
 
 
 def theirs(model):
+    """A function from images to the depth that a model of transformers predicts."""
     return lambda images: [model(images).predicted_depth]
 
 
 def ours(folder):
+    """The same function for the model that is read from a folder."""
     model = load(folder, device='cpu').model.double().eval()
 
     def depth(images):
@@ -67,12 +70,14 @@ def ours(folder):
 
 
 def dpt(size=(48, 80), **fields):
+    """The changes of a DPT's fields, for images of this height and width."""
     config, model = transformers.DPTConfig, transformers.DPTForDepthEstimation
     second = dict(SECOND, backbone_featmap_shape=[1, 1024, 4, 4], backbone_config=BIT)
     return Walked(config, model, dict(DPT, **fields), second, size, theirs, ours)
 
 
 def depth_anything():
+    """The changes of a Depth Anything's fields."""
     fields = dict(NECK, backbone_config=DINOV2, reassemble_hidden_size=32)
     backbone_fields = {'out_indices': [1, 2, 3, 3], 'out_features': ['stage1'], 'image_size': 56}
     second = dict(

@@ -73,7 +73,7 @@ def test_gradient_term_uses_pairs_of_known_neighbors():
     torch.testing.assert_close(with_term - without, torch.tensor(abs(first - second) / 3))
 
 
-def test_fitted_recovers_scale_and_shift():
+def test_scale_and_shift_are_recovered_by_the_fit():
     predicted = torch.rand(50)
     scale, shift = fit_scale_and_shift(predicted, 2 * predicted + 0.5)
     torch.testing.assert_close(torch.stack((scale, shift)), torch.tensor([2.0, 0.5]))

@@ -21,6 +21,7 @@ DENOMINATOR = 64
 
 
 def dpt(**changes):
+    """A small DPT on a plain ViT."""
     config = dict(NECK, intermediate_size=64, backbone_out_indices=[0, 1, 2, 3])
     return transformers.DPTForDepthEstimation(
         transformers.DPTConfig(**BLOCKS, **{**config, **changes})
@@ -47,6 +48,7 @@ def hybrid(image_size=384):
 
 
 def depth_anything(image_size, indices=(1, 2, 3, 4), **changes):
+    """A small Depth Anything, whose encoder returns the outputs of blocks ``indices``, from 1."""
     return transformers.DepthAnythingForDepthEstimation(
         transformers.DepthAnythingConfig(
             backbone_config=transformers.Dinov2Config(
@@ -121,9 +123,8 @@ def test_depth_equals_that_of_transformers(name, side, tmp_path):
     theirs.double()
     for size in ((side, side), (side, side // 2)):
         images = torch.randn(1, 3, *size, dtype=torch.float64)
-        height, width = (
-            length // patch * patch for length in size
-        )  # transformers cuts images to whole patches
+        # transformers cuts images to whole patches.
+        height, width = (length // patch * patch for length in size)
         with torch.no_grad():
             expected = theirs_of(theirs, images)
             depth = ours.decode_head(ours.extract_feat(images[:, :, :height, :width]))
@@ -149,6 +150,19 @@ def test_weights_are_exported_to_the_original_names(name, tmp_path):
     assert {*expected} - {*exported} == {key for key in expected if key.startswith(unused)}
     for key, value in exported.items():
         assert torch.equal(value, expected[key]), key
+
+
+@pytest.mark.parametrize(
+    ('name', 'multiple', 'divisor'),
+    [('DPT, add', 32, 32), ('DPT, add', 24, 48), ('Depth Anything', 1, 14)],
+)
+def test_sides_become_multiples_of_the_patch_and_of_the_processor(
+    name, multiple, divisor, tmp_path
+):
+    processor = dict(keep_aspect_ratio=True, ensure_multiple_of=multiple)
+    trained = load(folder_of(random_model(name), tmp_path / 'a', **processor), device='cpu')
+    resize = trained.cfg.test_dataloader.dataset.pipeline[2]
+    assert (resize.type, resize.size_divisor) == ('ResizeToMultiple', divisor)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ SMALL_FIELDS = dict(
     num_queries=5,
     num_labels=3,
 )
+# Second values of fields, for `field_walk`.
 SECOND = dict(
     activation_function='gelu',
     position_embedding_type='learned',
@@ -36,7 +37,8 @@ SECOND = dict(
         'backbone_config.output_stride': 16,
     },
 )
-KINDS = {
+# The beginning of a class of transformers -> values of the config.
+SMALL_MODELS = {
     'Detr': dict(SMALL_FIELDS, backbone_config=dict(RESNET, out_indices=[1, 2, 3, 4])),
     'ConditionalDetr': dict(SMALL_FIELDS, backbone_config=dict(RESNET, out_indices=[1, 2, 3, 4])),
     'DeformableDetr': dict(SMALL_FIELDS, backbone_config=dict(RESNET, out_indices=[2, 3, 4])),
@@ -44,6 +46,8 @@ KINDS = {
 
 
 def theirs(model):
+    """A function from images to the logits and boxes of a model of transformers."""
+
     def outputs(images):
         output = model(images)
         classes = SMALL_FIELDS['num_labels']  # DETR's last row stands for no object
@@ -53,13 +57,14 @@ def theirs(model):
 
 
 def ours(folder):
+    """The same function for the model that is read from a folder."""
     model = load(folder, device='cpu').model.double().eval()
     return lambda images: outputs_of(model, images)
 
 
-@pytest.mark.parametrize('name', KINDS)
+@pytest.mark.parametrize('name', SMALL_MODELS)
 def test_fields(tmp_path, name):
     config = getattr(transformers, f'{name}Config')
     model = getattr(transformers, f'{name}ForObjectDetection')
-    walk = Walked(config, model, KINDS[name], SECOND, (64, 96), theirs, ours)
+    walk = Walked(config, model, SMALL_MODELS[name], SECOND, (64, 96), theirs, ours)
     assert not walk.faults(tmp_path)

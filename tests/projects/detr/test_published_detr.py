@@ -16,7 +16,7 @@ from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import load_file, save_file
 
 from benchmarks.detectors_reference import doubled
-from vit_plugin.from_folder.recipe import recipe_of
+from vit_plugin.from_folder.recipe import plan_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.inference.load import load
 from vit_plugin.models.classes import keep_classifier
@@ -34,6 +34,7 @@ SMALL = dict(
     num_queries=5,
 )
 TWO_STAGES = dict(two_stage=True, with_box_refine=True, two_stage_num_proposals=6)
+# The beginning of a class of transformers and what is special -> values of the config.
 VARIANTS = {
     'Detr': dict(num_labels=91),
     'ConditionalDetr': dict(num_labels=91),
@@ -44,7 +45,7 @@ VARIANTS = {
 DILATED = dict(backbone='resnet50', dilation=True)
 
 
-def published(folder, variant, **config):
+def save_published(folder, variant, **config):
     """Save a model of transformers with random weights to a folder, and return it in float64."""
     name = variant.partition(' ')[0]
     full_config = getattr(transformers, f'{name}Config')(
@@ -52,9 +53,9 @@ def published(folder, variant, **config):
     )
     torch.manual_seed(0)
     model = getattr(transformers, f'{name}ForObjectDetection')(full_config).eval()
-    for name, value in model.state_dict().items():
+    for key, value in model.state_dict().items():
         noise = 0.1 * torch.randn_like(value)
-        value += noise.abs() if name.endswith('running_var') else noise
+        value += noise.abs() if key.endswith('running_var') else noise
     model.save_pretrained(folder)
     return model.double()
 
@@ -82,18 +83,18 @@ def outputs(model, images, sizes):
 @pytest.mark.parametrize('sizes', [[(96, 160)], [(128, 100), (90, 128)]])
 def test_outputs_equal_those_of_transformers(tmp_path, variant, config, sizes):
     """For an image alone, and for two that are padded to a batch."""
-    theirs = published(tmp_path, variant, **config)
+    theirs = save_published(tmp_path, variant, **config)
     model = load(tmp_path, device='cpu').model.double()
     height, width = np.max(sizes, axis=0).tolist()
     mask = torch.zeros(len(sizes), height, width, dtype=torch.long)
-    for i, (rows, columns) in enumerate(sizes):
-        mask[i, :rows, :columns] = 1
+    for i, (image_height, image_width) in enumerate(sizes):
+        mask[i, :image_height, :image_width] = 1
     images = torch.randn(len(sizes), 3, height, width).double() * mask[:, None]
     with torch.no_grad(), doubled():
         output = theirs(pixel_values=images, pixel_mask=mask)
     logits, boxes = outputs(model, images, sizes)
     rows = model.bbox_head.class_rows
-    if variant == 'Detr':
+    if variant == 'Detr':  # unused rows are added to "no object", so only scores are equal
         logits, output.logits = logits.softmax(-1)[..., : len(rows)], output.logits.softmax(-1)
     assert boxes.std(1).max() > 1e-4  # queries differ
     for actual, expected in ((logits, output.logits[..., rows]), (boxes, output.pred_boxes)):
@@ -104,14 +105,14 @@ def test_outputs_equal_those_of_transformers(tmp_path, variant, config, sizes):
 
 @pytest.mark.parametrize('variant', VARIANTS)
 def test_predictions_equal_those_of_transformers(tmp_path, variant):
-    theirs = published(tmp_path, variant)
+    theirs = save_published(tmp_path, variant)
     size = dict(shortest_edge=64, longest_edge=128)
     (tmp_path / 'preprocessor_config.json').write_text(json.dumps(dict(size=size)))
     trained = load(tmp_path, device='cpu')
     trained.model.double()
     pixels = np.random.default_rng(0).integers(0, 256, (96, 120, 3), dtype=np.uint8)
     inputs = trained.model.data_preprocessor(trained._batch([trained.sample(pixels)]), False)
-    assert inputs['inputs'].shape[-2:] == (64, 80)
+    assert inputs['inputs'].shape[-2:] == (64, 80)  # the shortest edge is 64
     with torch.no_grad(), doubled():
         expected = theirs(pixel_values=inputs['inputs'].double())
     name = variant.partition(' ')[0]
@@ -119,6 +120,7 @@ def test_predictions_equal_those_of_transformers(tmp_path, variant):
         expected, threshold=0, target_sizes=[pixels.shape[:2]]
     )
     head = trained.model.bbox_head
+    # transformers also predicts rows that are not a class.
     known = torch.isin(expected['labels'], head.class_rows)
     best = expected['scores'][known].argsort(descending=True)
     with torch.no_grad(), doubled():
@@ -126,14 +128,14 @@ def test_predictions_equal_those_of_transformers(tmp_path, variant):
     predicted = predicted.pred_instances
     best, rows = best[: len(predicted)], head.class_rows[predicted.labels][: len(best)]
     assert torch.equal(rows, expected['labels'][known][best])
-    limits = torch.tensor([120, 96, 120, 96])
+    limits = torch.tensor([120, 96, 120, 96])  # MMDetection clips boxes to the image
     boxes = expected['boxes'][known][best].clamp(min=0).minimum(limits)
     torch.testing.assert_close(predicted.bboxes[: len(best)], boxes, rtol=0, atol=1e-2)
 
 
 def test_different_class_layers_are_kept(tmp_path):
     """The authors' files have one for each decoder layer; transformers writes only the first."""
-    published(tmp_path, 'DeformableDetr refined')
+    save_published(tmp_path, 'DeformableDetr refined')
     path = tmp_path / 'model.safetensors'
     weights = load_file(path)
     for part in ('weight', 'bias'):
@@ -169,7 +171,7 @@ def test_different_class_layers_are_kept(tmp_path):
     ],
 )
 def test_settings_that_mmdetection_lacks_raise(tmp_path, variant, config, message):
-    published(tmp_path, variant, **config)
+    save_published(tmp_path, variant, **config)
     with rejects(message):
         load(tmp_path, device='cpu')
 
@@ -183,12 +185,12 @@ def test_segmentation_models_raise(tmp_path):
 
 @pytest.mark.parametrize('variant', VARIANTS)
 def test_training_keeps_all_but_the_class_layers(tmp_path, variant):
-    published(tmp_path / 'model', variant)
+    save_published(tmp_path / 'model', variant)
     write_coco(tmp_path / 'data', 6)
     request = Request(
         str(tmp_path / 'data'), task='detection', weights=str(tmp_path / 'model'), img_size=64
     )
-    recipe = recipe_of(DetectionRecipe(request))
+    recipe = plan_config(DetectionRecipe(request))
     assert 'with 2 new classes: the layers of its classes start untrained' in recipe.text
     init_default_scope('mmdet')
     model = MODELS.build(Config(dict(model=recipe.sections['model'])).model)

@@ -1,4 +1,7 @@
-"""The projector of LW-DETR; test_lw_detr_head.py compares it with that of transformers."""
+"""The projector of LW-DETR and RF-DETR.
+
+test_lw_detr_head.py compares its outputs with those of transformers.
+"""
 
 import pytest
 import torch
@@ -8,7 +11,7 @@ from rejection import rejects
 from vit_plugin.models import C2fProjector
 
 
-# Wide maps have their channels reduced before their size is doubled.
+# Maps of more than 512 channels have these halved before their size is doubled.
 @pytest.mark.parametrize('channels', [32, 1024])
 def test_scales(channels):
     neck = C2fProjector([channels] * 2, 16, scales=(2, 1, 0.5))

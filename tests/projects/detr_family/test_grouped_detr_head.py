@@ -1,4 +1,4 @@
-"""Losses of queries in groups equal those of MMDetection, with one synchronization per step."""
+"""The losses of queries in groups equal those of MMDetection, with one GPU sync per step."""
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
@@ -18,8 +18,9 @@ from vit_plugin.projects.detr_family.matching import match
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 LAYERS, GROUPS, QUERIES, CLASSES = 2, 3, 4, 5
-SIZES = [(40, 64), (64, 48), (64, 64)]
-NUMBERS = [2, 0, 6]  # of objects in the images; the last has more objects than queries in a group
+SIZES = [(40, 64), (64, 48), (64, 64)]  # height and width of the images
+# Objects in the images. The last image has more objects than a group has queries.
+NUMBERS = [2, 0, 6]
 COSTS = [
     dict(type='mmdet.FocalLossCost', weight=2.0),
     dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
@@ -32,7 +33,7 @@ FOCAL = dict(type='mmdet.FocalLoss', use_sigmoid=True)
 
 
 class FixedOutputs(GroupedDETRHead):
-    """A head whose ``forward`` returns the outputs that follow the first input."""
+    """A head whose ``forward`` returns given outputs: all entries of its input after the first."""
 
     def forward(self, x: Any, sizes: Any, num_groups: int) -> Any:
         assert num_groups == GROUPS
@@ -80,7 +81,10 @@ def samples(numbers: list[int]) -> list[DetDataSample]:
 
 
 def assert_equal_to_mmdetection(ours: FixedOutputs, outputs: list, images: list) -> None:
-    """Compare losses and gradients. MMDetection gets each group of an image as one more image."""
+    """Compare losses and gradients.
+
+    MMDetection has no groups, so it gets each group of an image as an image of its own.
+    """
     our_losses = ours.loss([torch.zeros(1), *outputs], images)
     logits, boxes, *proposals = (
         part.unflatten(2, (GROUPS, -1)).flatten(1, 2)
@@ -116,6 +120,7 @@ def test_fields_and_metainfo_of_images_may_differ(outputs):
     expected = ours.loss([torch.zeros(1), *outputs], images)
     for sample, side in zip(images, (40, 48, 64), strict=True):
         number = len(sample.gt_instances)
+        # Masks of different sizes and fields of one image cannot be concatenated over the batch.
         sample.gt_instances.masks = BitmapMasks(np.zeros((number, side, side)), side, side)
     images[0].set_metainfo(dict(flip=True))
     images[2].gt_instances.difficult = torch.zeros(6)
@@ -162,7 +167,7 @@ def test_groups_are_matched_separately():
     """An image's only object is matched with the cheapest query of each of two groups."""
     cost = torch.ones(2 * 3, 1)
     cost[[0, 4]] = 0
-    (pairs,) = match([[cost, torch.zeros(6, 0), cost]], groups=2)
+    (pairs,) = match([[cost, torch.zeros(6, 0), cost]], groups=2)  # the second image has no object
     assert pairs.queries.tolist() == [0, 4, 12, 16]
     assert pairs.objects.tolist() == [0, 0, 1, 1]
     assert pairs.numbers == [2, 0, 2]

@@ -1,4 +1,4 @@
-"""Names of the classes of published detectors, and outputs that stand for no class."""
+"""Class names of published detectors, and rows of their layers that stand for no class."""
 
 import pytest
 import torch
@@ -32,6 +32,7 @@ def test_coco_names_are_placed_at_their_category_ids():
     listed = DetectorClasses(91, dict(enumerate(coco_names)))
     assert (listed.names, listed.unused) == (coco_names, DetectorClasses(91, {}).unused)
     assert coco_names[-1] == 'toothbrush'
+    # With another number of rows, each name stays in its row.
     assert DetectorClasses(81, dict(enumerate(coco_names))).unused == [80]
 
 

@@ -40,6 +40,7 @@ WINDOWED = dict(
 
 @pytest.fixture(autouse=True)
 def progress():
+    """MMEngine's message hub, where the teacher reads a run's progress, at the first step."""
     return at_first_step()
 
 
@@ -57,13 +58,12 @@ def build(backbone: dict[str, Any] = BACKBONE, **options: Any) -> DINOv3:
 
 def views(*sides: int, number: int = 4) -> list[Tensor]:
     """Random images (number, 3, side, side), one batch for each side."""
-    random = torch.Generator().manual_seed(1)
-    return [
-        torch.randn(number, 3, side, side, generator=random, dtype=torch.float64) for side in sides
-    ]
+    generator = torch.Generator().manual_seed(1)
+    shapes = [(number, 3, side, side) for side in sides]
+    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
-# WindowedViT is in a project that may have been removed.
+# WindowedViT is in a project that may have been removed; `RIGHT` has the registered classes.
 @pytest.mark.parametrize(
     'backbone',
     [
@@ -78,12 +78,12 @@ def test_encode_returns_patches_and_vector_of_the_backbone(backbone):
     patches, vector = model.encode(model.backbone, image)
     tokens, grid = model.backbone.features(image)
     assert patches.shape == (4, 36, 16)
-    expected = tokens[-1][:, :-36]
+    prefix = tokens[-1][:, :-36]
     if backbone is BACKBONE:
-        torch.testing.assert_close(vector, expected[:, 0])
+        torch.testing.assert_close(vector, prefix[:, 0])
     else:
-        torch.testing.assert_close(vector, expected.mean(dim=1))
-        assert expected.shape[1] == 4
+        torch.testing.assert_close(vector, prefix.mean(dim=1))
+        assert prefix.shape[1] == 4  # the class tokens of 2 x 2 windows
         output = model.backbone.output(tokens[-1], grid)
         torch.testing.assert_close(output.flatten(2).mT, patches)
     # The pixels of a hidden patch do not matter.
@@ -126,6 +126,7 @@ def test_gram_loss_uses_larger_images_for_the_anchor():
 
 def test_gram_loss_is_zero_at_the_start():
     model = build(mask_ratio=(0.0, 0.0)).double()
+    # The anchor is the student, since nothing is masked and no step was made.
     assert model.loss(views(16, 16, 8))['loss_gram'] < 1e-20
 
 
@@ -154,6 +155,7 @@ def test_the_teacher_is_the_moving_average(progress):
     before = average.clone()
     progress.update_info('iter', 5)
     model.loss(inputs)
+    # Halfway through the 10 steps, the cosine has halved 1 - momentum.
     torch.testing.assert_close(average, before + 0.05 * (source - before))
 
 
@@ -209,7 +211,7 @@ def test_hybrid_backbone_raises():
 
 def gradient(model: DINOv3, inputs: list[Tensor], hidden: Tensor) -> list[Tensor]:
     """The gradient of all losses with the given mask instead of a random one."""
-    module = sys.modules[type(model).__base__.__module__]  # of DINO, whose loss draws the mask
+    module = sys.modules[type(model).__base__.__module__]  # the module of DINO, which draws masks
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, 'block_masks', lambda *ignored: hidden)
         losses = model.loss(inputs)

@@ -17,7 +17,7 @@ def transcribed(x: np.ndarray, target: np.ndarray, negatives: str) -> float:
         for i in range(len(student)):
             for j in range(len(student)):
                 a, b = float(student[i] @ student[j]), float(teacher[i] @ teacher[j])
-                if negatives == 'zero':  # remove_neg
+                if negatives == 'zero':  # the authors' option remove_neg
                     a, b = max(a, 0.0), max(b, 0.0)
                 elif negatives == 'zero_in_teacher' and b < 0:  # remove_only_teacher_neg
                     a, b = (a, 0.0) if a >= 0 else (0.0, 0.0)
@@ -27,8 +27,8 @@ def transcribed(x: np.ndarray, target: np.ndarray, negatives: str) -> float:
 
 @pytest.mark.parametrize('negatives', ['kept', 'zero', 'zero_in_teacher'])
 def test_gram_loss_equals_the_authors(negatives):
-    random = np.random.default_rng(0)
-    x, target = random.normal(size=(3, 7, 4)), random.normal(size=(3, 7, 6))
+    rng = np.random.default_rng(0)
+    x, target = rng.normal(size=(3, 7, 4)), rng.normal(size=(3, 7, 6))
     loss = gram_loss(torch.from_numpy(x), torch.from_numpy(target), negatives)
     assert loss.item() == pytest.approx(transcribed(x, target, negatives), abs=1e-10, rel=0)
 
@@ -36,5 +36,5 @@ def test_gram_loss_equals_the_authors(negatives):
 def test_rotation_and_scale_of_features_cost_nothing():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(2, 5, 4, dtype=torch.float64, generator=generator)
-    turned = x @ torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64, generator=generator))[0]
-    assert gram_loss(turned, 3 * x) < 1e-20
+    rotated = x @ torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64, generator=generator))[0]
+    assert gram_loss(rotated, 3 * x) < 1e-20

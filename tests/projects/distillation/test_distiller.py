@@ -1,4 +1,4 @@
-"""The losses equal those of the tasks of timm, and the teacher is not part of the model."""
+"""Distillation losses equal those of timm's tasks or the papers' formulas; teachers stay frozen."""
 
 import copy
 from collections.abc import Callable
@@ -28,9 +28,10 @@ from vit_plugin.projects.distillation.distiller import Distiller
 pytestmark = pytest.mark.filterwarnings('ignore')
 VIT = dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32)
 PIXELS = dict(mean=[127.5] * 3, std=[63.75] * 3, to_rgb=True)
-LABELS = torch.tensor([0, 3, 1, 2])
+LABELS = torch.tensor([0, 3, 1, 2])  # of the four images
 TEST_VIT = 'timm://test_vit.r160_in1k'
-SIZES: dict[str, Any] = {  # as timm's test_vit: width 64, images of 160 pixels
+# Arguments of students with the width and the image size of timm's test_vit, the teacher.
+SIZES: dict[str, Any] = {
     'vit': dict(arch='timm://test_vit', img_size=160),
     'distilled': dict(
         arch=dict(TINY, embed_dims=64, patch_size=16),
@@ -66,6 +67,7 @@ def samples() -> list[DataSample]:
 
 
 def head(num_classes: int = 1000, in_channels: int = 64, **options: Any) -> dict[str, Any]:
+    """The config of a classifier's head, by default with the sizes of the teacher."""
     return dict(
         options,
         type=options.get('type', 'vit_plugin.ViTClsHead'),
@@ -81,11 +83,12 @@ def build(teacher: Any, losses: list, backbone: dict = VIT, **options: Any) -> D
 
 
 def loss(name: str, **options: Any) -> dict[str, Any]:
+    """The config of a distillation loss."""
     return dict(options, type=f'vit_plugin.{name}Distillation')
 
 
 def in_double(model: Distiller) -> Distiller:
-    """Set random weights of the head, and prepare for comparisons in float64."""
+    """Give the head random weights, and convert the model to float64 for exact comparisons."""
     for parameter in model.head.parameters() if model.head else ():
         nn.init.normal_(parameter)
     return model.double().eval()  # without dropout
@@ -116,7 +119,7 @@ class AsTimm(nn.Module):
 
 
 def run_task(model: Distiller, task_class: type, **options: Any) -> tuple[nn.Module, dict]:
-    """A task of timm with the same student and teacher, and its losses."""
+    """A distillation task of timm with the same student and teacher, and its losses."""
     teacher = timm_model('test_vit.r160_in1k')
     teacher.load_state_dict(model.teacher.model.state_dict())
     task = task_class(
@@ -131,6 +134,7 @@ def run_task(model: Distiller, task_class: type, **options: Any) -> tuple[nn.Mod
 
 
 def images(side: int = 160) -> Tensor:
+    """The same four random images in each call, (4, 3, side, side)."""
     return torch.randn(4, 3, side, side, generator=torch.Generator().manual_seed(1)).double()
 
 
@@ -198,7 +202,7 @@ def test_images_are_converted_for_the_teacher():
 
 
 def teacher_of_maps(**options: Any) -> dict[str, Any]:
-    """A teacher with a 2 x 2 grid of patches, another width, and a head for 5 classes."""
+    """A teacher of another width than the students, with 2 x 2 patches and a head for 5 classes."""
     arch = dict(TINY, embed_dims=48, patch_size=16)
     backbone = dict(VIT, arch=arch, **options)
     return dict(type='ImageClassifier', backbone=backbone, head=head(5, 48))
@@ -251,39 +255,41 @@ def test_losses_equal_loops_over_images_and_patches():
     queue = model.losses['similarity'].queue.clone()
     x = images(32)
     losses = model.loss(x)
-    ours, theirs = outputs_of(model, x), model.teacher(x, model.pixels)
+    student, teacher = outputs_of(model, x), model.teacher(x, model.pixels)
     project = model.losses['map'].project
-    assert theirs.map.shape[2:] == (2, 2)
-    small = F.interpolate(ours.map, (2, 2), mode='bilinear', antialias=True)
+    assert teacher.map.shape[2:] == (2, 2)
+    small = F.interpolate(student.map, (2, 2), mode='bilinear', antialias=True)
     cells = [(i, row, column) for i in range(4) for row in range(2) for column in range(2)]
     squares = [
-        (project(small[i, :, r, c]) - theirs.map[i, :, r, c]).square().mean() for i, r, c in cells
+        (project(small[i, :, r, c]) - teacher.map[i, :, r, c]).square().mean() for i, r, c in cells
     ]
     assert_equal(losses['loss_map'], torch.stack(squares).mean())
-    gaps = [
+    differences = [
         F.cosine_similarity(small[i, :, a, b], small[i, :, r, c], dim=0)
-        - F.cosine_similarity(theirs.map[i, :, a, b], theirs.map[i, :, r, c], dim=0)
+        - F.cosine_similarity(teacher.map[i, :, a, b], teacher.map[i, :, r, c], dim=0)
         for i, a, b in cells
         for j, r, c in cells
         if i == j
     ]
-    assert_equal(losses['loss_gram'], torch.stack(gaps).square().mean())
-    references = [*F.normalize(theirs.vector, dim=1), *queue[:12]]
-    vector = F.normalize(model.losses['similarity'].project(ours.vector), dim=1)
+    assert_equal(losses['loss_gram'], torch.stack(differences).square().mean())
+    # The queue of 16 vectors begins with those of the four images.
+    references = [*F.normalize(teacher.vector, dim=1), *queue[:12]]
+    vector = F.normalize(model.losses['similarity'].project(student.vector), dim=1)
     terms = []
     for i in range(4):
-        of_teacher = torch.stack([references[i] @ other for other in references]) / 0.01
-        of_student = torch.stack([vector[i] @ other for other in references]) / 0.2
-        terms.append(-(of_teacher.softmax(0) * of_student.log_softmax(0)).sum())
+        teacher_cosines = torch.stack([references[i] @ other for other in references])
+        student_cosines = torch.stack([vector[i] @ other for other in references])
+        probs = (teacher_cosines / 0.01).softmax(0)
+        terms.append(-(probs * (student_cosines / 0.2).log_softmax(0)).sum())
     assert_equal(losses['loss_similarity'], torch.stack(terms).mean())
 
 
 def test_cosine_distance_ignores_scale():
     model = build(teacher_of_maps(), [loss('Vector', distance='cosine')], dict(VIT))
-    compare = model.losses['vector']
-    compare.project, target = nn.Identity(), torch.randn(3, 48)
-    assert compare.compare(7 * target, target).item() == pytest.approx(0, abs=1e-6)
-    assert compare.compare(-target, target).item() == pytest.approx(2)
+    distillation = model.losses['vector']
+    distillation.project, target = nn.Identity(), torch.randn(3, 48)
+    assert distillation.compare(7 * target, target).item() == pytest.approx(0, abs=1e-6)
+    assert distillation.compare(-target, target).item() == pytest.approx(2)
 
 
 def test_checkpoint_is_that_of_a_classifier():
@@ -295,8 +301,8 @@ def test_checkpoint_is_that_of_a_classifier():
     plain = MODELS.build(dict(type='ImageClassifier', backbone=VIT, head=head(5, 32)))
     assert not load_weights(plain, model.state_dict()).untrained
     assert not without_teacher.load_state_dict(model.state_dict(), strict=False).missing_keys
-    for part in (plain, without_teacher):
-        assert torch.equal(part.eval()(images(32).float()), model.eval()(images(32).float()))
+    for other in (plain, without_teacher):
+        assert torch.equal(other.eval()(images(32).float()), model.eval()(images(32).float()))
 
 
 def test_models_of_timm_and_mmpretrain_are_teachers():
@@ -413,7 +419,12 @@ TEACHERS: dict[str, Callable[[], Any]] = {
 def student_of(
     teacher: str, sharding: Sharding | None = None
 ) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """A student of one of the TEACHERS, sharded if asked, and its optimizer."""
+    """A student of one of the TEACHERS and its optimizer.
+
+    Args:
+        teacher: the key of the teacher.
+        sharding: how to shard the student. None: not at all.
+    """
     init_default_scope('mmpretrain')
     torch.manual_seed(0)
     model = build(dict(source=TEACHERS[teacher](), dtype='float64'), ALL).double().train()
@@ -423,8 +434,9 @@ def student_of(
 
 
 def batches() -> list[Tensor]:
-    random = torch.Generator().manual_seed(3)
-    return [torch.randn(4, 3, 32, 32, generator=random).double() for _ in range(3)]
+    """The same three random batches in each call."""
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randn(4, 3, 32, 32, generator=generator).double() for _ in range(3)]
 
 
 def step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor) -> Tensor:
@@ -451,7 +463,7 @@ def test_two_sharded_ranks_learn_as_one(tmp_path, name):
     [kind for kind in ('VisionTransformer', 'MMVisionTransformer', 'MMViTEVA02') if kind in RIGHT],
 )
 def test_compared_outputs_equal_those_of_the_backbone(kind, out_type):
-    """MMPretrain's backbones normalize only the last block, and the mean of its patches again."""
+    """Also for MMPretrain's, which norm only the last block, and the mean of patches once more."""
     sizes = dict(arch=TINY) if kind == 'VisionTransformer' else dict(arch=TINY_SIZES, patch_size=8)
     backbone = MODELS.build(
         dict(type=f'vit_plugin.{kind}', img_size=32, out_type=out_type, out_indices=(0, 1), **sizes)
@@ -461,6 +473,7 @@ def test_compared_outputs_equal_those_of_the_backbone(kind, out_type):
     outputs = outputs_of(backbone, images(32))
     for actual, expected in zip(outputs.features, backbone(images(32)), strict=True):
         assert_equal(actual, expected)
+    # `fc_norm` is the norm of the mean of patches, which maps do not get.
     backbone.out_type, backbone.fc_norm = 'featmap', None
     assert_equal(outputs.map, backbone(images(32))[-1])
 

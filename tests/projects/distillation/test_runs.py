@@ -15,8 +15,8 @@ from torch.distributed.tensor import DTensor
 import vit_plugin
 from benchmarks.exactness import stop_and_resume, train
 from benchmarks.tiny_run import (
-    AVERAGES,
     BATCH,
+    EMA_HOOKS,
     MODEL,
     build,
     differences,
@@ -41,7 +41,7 @@ def options(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.nightly
 def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
-    """Also the queue, which had wrapped around before the run was stopped."""
+    """The same holds for the queue, which had dropped vectors before the run was stopped."""
     runner = train(tiny_cfg(tmp_path / 'whole', **options()))
     stop_and_resume(tmp_path / 'stopped', 7, 'epoch', **options())
     files = [final_checkpoint(tmp_path / name) for name in ('whole', 'stopped')]
@@ -58,7 +58,7 @@ def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
     assert optimized == {id(parameter) for parameter in runner.model.parameters()}
 
 
-SHORT = {'custom_hooks': AVERAGES, 'train_cfg.max_epochs': 1}
+SHORT = {'custom_hooks': EMA_HOOKS, 'train_cfg.max_epochs': 1}  # one epoch, with EMA weights
 
 
 @pytest.fixture(scope='module')
@@ -120,9 +120,15 @@ EXACT: dict[str, Any] = {
 }
 
 
-def norms(folder: Path, **changes: Any) -> torch.Tensor:
-    """The gradient norms of a run, over all ranks."""
-    losses = [LOSSES[0], dict(LOSSES[1], length=6 * BATCH)]  # the queue drops whole batches
+def grad_norms(folder: Path, **changes: Any) -> torch.Tensor:
+    """Train, and return the norm of the gradient in each step.
+
+    Args:
+        folder: the work directory.
+        **changes: changes of the settings.
+    """
+    # A queue that drops whole batches, so that the order of images within a batch has no effect.
+    losses = [LOSSES[0], dict(LOSSES[1], length=6 * BATCH)]
     runner = build(tiny_cfg(folder, **options(losses=losses), **EXACT, **changes))
     runner.train()
     if runner.sharding:
@@ -137,29 +143,29 @@ def run_sharded(folder: str, expected: torch.Tensor) -> None:
     """Compare the gradient norms of a sharded run with those of a plain one."""
     torch.manual_seed(dist.get_rank())  # each rank draws other weights for its teacher
     batch = {'train_dataloader.batch_size': BATCH // dist.get_world_size()}
-    sharded_norms = norms(Path(folder), sharding=dict(), **batch)
+    sharded_norms = grad_norms(Path(folder), sharding=dict(), **batch)
     torch.testing.assert_close(sharded_norms, expected, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.nightly
 def test_two_sharded_ranks_train_as_a_plain_run(tmp_path):
-    on_ranks(2, tmp_path, run_sharded, str(tmp_path), norms(tmp_path))
+    on_ranks(2, tmp_path, run_sharded, str(tmp_path), grad_norms(tmp_path))
 
 
 SIZES_SEEN: set[int] = set()
 
 
 @register_backend
-def seen_sizes(graph: torch.fx.GraphModule, inputs: list) -> torch.fx.GraphModule:
+def record_sizes(graph: torch.fx.GraphModule, inputs: list) -> torch.fx.GraphModule:
     """A compiler backend that runs eagerly, and records the sizes of all inputs of graphs."""
     SIZES_SEEN.update(size for value in inputs for size in getattr(value, 'shape', ()))
     return graph
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('options', [dict(blocks=True), {}])
-def test_a_run_compiles_its_teacher(tmp_path, options):
-    """Both if blocks are compiled one by one, and if the whole step is."""
+@pytest.mark.parametrize('compile_options', [dict(blocks=True), {}])
+def test_a_run_compiles_its_teacher(tmp_path, compile_options):
+    """It does so both if each block is compiled on its own, and if the whole step is."""
     teacher = deepcopy(MODEL['backbone'])
     teacher['arch']['embed_dims'] = 48  # a width that only the teacher has
     model = dict(
@@ -171,9 +177,9 @@ def test_a_run_compiles_its_teacher(tmp_path, options):
     torch._dynamo.reset()
     SIZES_SEEN.clear()
     losses = []
-    for compile in (False, dict(options, backend='seen_sizes')):
-        folder = tmp_path / type(compile).__name__
-        cfg = tiny_cfg(folder, model=model, compile=compile, **{'train_cfg.max_epochs': 1})
+    for setting in (False, dict(compile_options, backend='record_sizes')):
+        folder = tmp_path / type(setting).__name__
+        cfg = tiny_cfg(folder, model=model, compile=setting, **{'train_cfg.max_epochs': 1})
         runner = build(cfg)
         runner.train()
         losses.append(torch.as_tensor(runner.message_hub.log_scalars['train/loss'].data[0]))

@@ -37,7 +37,7 @@ def test_unknown_variant_raises_with_suggestions():
 
 @pytest.mark.parametrize('arch', [TINY, 'R+Ti/16'])
 @pytest.mark.parametrize('size', [(64, 96), (70, 90)])
-def test_maps(arch, size):
+def test_maps_have_their_strides_and_train_all_weights(arch, size):
     model = ECViT(arch, img_size=64, out_channels=16)
     maps = model(torch.rand(2, 3, *size))
     expected = [tuple(-(-side // stride) for side in size) for stride in (8, 16, 32)]
@@ -50,9 +50,10 @@ def test_maps(arch, size):
 def test_only_the_coarsest_map_is_projected_to_the_same_width():
     model = ECViT(TINY, img_size=64)
     fine, middle, _ = model.eval()(images := torch.rand(1, 3, 64, 64))
-    tokens = torch.stack(VisionTransformer.forward(model, images)).mean(0)
-    assert len([*model.projections.parameters()]) == 3
+    tokens = torch.stack(VisionTransformer.forward(model, images)).mean(0)  # stride 8
+    assert len([*model.projections.parameters()]) == 3  # a weight, and two of its norm
     assert model.channels == (TINY['embed_dims'],) * 3
+    # Halving averages each 2 x 2 elements, so the mean stays.
     torch.testing.assert_close(middle.mean(), tokens.mean())
     assert fine.shape[-1] == 2 * middle.shape[-1]
 
@@ -88,7 +89,6 @@ def test_other_out_type_raises():
 @pytest.mark.parametrize('arch', ['ECViT-T', 'S/16', 'R+Ti/16'])
 def test_model_builds_on_any_backbone(arch):
     pytest.importorskip('vit_plugin.projects.d_fine')  # has the neck and the head
-
     import mmdet.models  # noqa: F401
     from mmengine.registry import MODELS, init_default_scope
 

@@ -1,4 +1,4 @@
-"""ECSeg's head learns masks in all layers and for noised objects; one block may predict.
+"""ECSeg's head learns masks in all layers and for noised objects; fewer blocks may predict.
 
 ``benchmarks/fine_detectors.py`` compares outputs and losses with the authors' own code.
 """
@@ -42,12 +42,13 @@ def head(**options) -> ECSegHead:
 
 
 def maps(batch: int) -> tuple[torch.Tensor, ...]:
+    """Feature maps at strides 8 and 16."""
     generator = torch.Generator().manual_seed(1)
     return tuple(torch.randn(batch, DIMS, side, side, generator=generator) for side in (8, 4))
 
 
 def samples(*boxes: list[list[float]]) -> list:
-    """A sample for each list of boxes, whose objects fill their boxes."""
+    """An image for each list of boxes (left, top, right, bottom), which the objects' masks fill."""
     from mmdet.structures import DetDataSample
     from mmdet.structures.mask import BitmapMasks
 

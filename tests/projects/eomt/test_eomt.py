@@ -1,4 +1,7 @@
-"""EoMT equals that of transformers; its queries and masks work on any backbone."""
+"""EoMT equals that of transformers, and its queries and masks work on any backbone.
+
+As a program, it records the outputs of transformers that a test compares with.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +22,7 @@ from vit_plugin.config import check_channels
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.models import EoMT, VisionTransformer, load_weights
 
+# The classes of transformers, for encoders like DINOv2 and DINOv3.
 V2, V3 = 'EomtForUniversalSegmentation', 'EomtDinov3ForUniversalSegmentation'
 PROBS = ((1.0, 1.0), (0.0, 0.0), (0.0, 1.0))  # probability of a query's mask in each of two blocks
 GOLDEN = (8, 2, (32, 48))  # width, heads and image size of the recorded models
@@ -28,6 +32,7 @@ SMALL = dict(arch=dict(TINY, num_layers=3), img_size=32)
 
 
 def randomized(model: nn.Module) -> nn.Module:
+    """The model with random weights, in float64 and eval mode."""
     torch.manual_seed(0)
     return randomize(model).double().eval()
 
@@ -54,7 +59,7 @@ def models(name: str, width: int, heads: int, size: tuple[int, int]) -> tuple[nn
             **fields,
         )
     )
-    theirs.set_attn_implementation('eager')
+    theirs.set_attn_implementation('eager')  # its softmax can be replaced
     theirs.grid_size = (h, w)
     if name == V2:
         theirs.embeddings.position_embeddings = nn.Embedding(h * w, width)
@@ -95,10 +100,10 @@ def backbone(name: str, width: int, heads: int, size: tuple[int, int]) -> EoMT:
 def outputs_of(
     theirs: nn.Module, ours: EoMT, images: Tensor, probs: tuple[float, float]
 ) -> tuple[Tensor, Tensor]:
-    """Classes and masks that a model of transformers predicts.
+    """Class and mask logits of a model of transformers, in float64.
 
-    Its attention gets a softmax in float64, and our table of rotary positions, from which its own
-    differs by 5e-7.
+    transformers computes the softmax of its attention in float32, and its rotary positions differ
+    from ours by 5e-7. So both are replaced.
     """
     theirs.attn_mask_probs.copy_(torch.tensor(probs))
     if hasattr(theirs, 'rope_embeddings'):
@@ -117,7 +122,7 @@ def outputs_of(
 def assert_equal(
     ours: EoMT, images: Tensor, probs: tuple[float, float], expected: Iterable[Tensor]
 ) -> None:
-    """Compare the last prediction of an EoMT with classes and masks."""
+    """Compare the last prediction of an EoMT with expected class and mask logits."""
     ours.queries.set_probs(probs)
     with torch.no_grad():
         predictions = ours(images)
@@ -162,6 +167,7 @@ def test_equals_recorded_outputs(name):
 def record(name: str) -> None:
     """Write the golden file of a model of transformers."""
     theirs, ours = models(name, *GOLDEN)
+    # The file has float32, so both models get rounded weights.
     weights = {key: value.float() for key, value in theirs.state_dict().items()}
     theirs.load_state_dict(weights)
     images = torch.randn(1, 3, *GOLDEN[2])
@@ -174,12 +180,13 @@ def record(name: str) -> None:
 
 
 def random_eomt(**kwargs) -> EoMT:
+    """A small EoMT with random weights, in float64 and eval mode."""
     return randomized(
         EoMT(**{**SMALL, 'num_classes': 3, 'num_queries': 4, 'num_blocks': 2, **kwargs})
     )
 
 
-KINDS = {
+BACKBONES = {
     'registers': dict(encoder=dict(reg_token=2)),
     'rotary': dict(pos_embed=CENTRED, with_cls_token=False),
     'mixed': dict(pos_embed=dict(rotary=dict(form='mixed'))),
@@ -192,16 +199,16 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize('kind', KINDS)
-def test_queries_work_on_any_backbone(kind):
-    """Predictions have masks of a quarter of the resolution, and train every parameter."""
-    model = random_eomt(**KINDS[kind]).train()
+@pytest.mark.parametrize('name', BACKBONES)
+def test_queries_work_on_any_backbone(name):
+    """Masks have a quarter of the resolution, and every parameter learns."""
+    model = random_eomt(**BACKBONES[name]).train()
     images = torch.randn(2, 3, 32, 48, dtype=torch.float64)
-    predictions, stride = model(images), 4
+    predictions = model(images)
     assert len(predictions) == 3
     for classes, masks in predictions:
         assert classes.shape == (2, 4, 4)
-        assert masks.shape == (2, 4, 32 // stride, 48 // stride)
+        assert masks.shape == (2, 4, 32 // 4, 48 // 4)
     sum(part.square().mean() for pair in predictions for part in pair).backward()
     assert_all_learn(model)
 
@@ -210,13 +217,14 @@ def test_masked_patches_do_not_affect_a_query():
     """With a mask of one patch, the classes of a query do not depend on other patches."""
     model = random_eomt(num_blocks=1)
     model.queries.set_probs([1.0])
+    # Queries attend only to the first of the 16 patches.
     model.queries.attention_mask = lambda masks, grid, num_tokens, prob: (
         torch.arange(num_tokens) == num_tokens - 16
-    ).expand(2, 1, 4, -1)  # the first patch
+    ).expand(2, 1, 4, -1)
     images = torch.randn(2, 3, 32, 32, dtype=torch.float64)
     changed = images.clone()
-    changed[:, :, 8:] += 1
-    model.num_plain_blocks = 0  # no block mixes the patches before
+    changed[:, :, 8:] += 1  # all rows of patches but the first
+    model.num_plain_blocks = 0  # else blocks without queries would mix the patches
     model.blocks = type(model.blocks)([model.blocks[-1]], [0])
     assert torch.equal(model(images)[-1][0], model(changed)[-1][0])
     model.queries.set_probs([0.0])
@@ -253,7 +261,7 @@ def test_recomputed_blocks_have_the_same_masks():
 
 
 def test_plain_backbone_loads_without_queries():
-    """The queries stay initialized. The probabilities of masks are part of a checkpoint."""
+    """The queries keep their initial values. Probabilities of masks are part of a checkpoint."""
     plain = VisionTransformer(**SMALL, out_type='raw')
     model = EoMT(**SMALL, num_classes=3, num_blocks=2)
     report = model.load(plain.state_dict())
@@ -306,10 +314,10 @@ def test_sharded_gradients_equal_those_of_one_process(tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('kind', ['registers', 'rotary'])
-def test_compiled_and_exported_graphs_predict_the_same(kind):
+@pytest.mark.parametrize('name', ['registers', 'rotary'])
+def test_compiled_and_exported_graphs_predict_the_same(name):
     """The training forward compiles as one graph, and prediction is exported."""
-    model, images = random_eomt(**KINDS[kind]), torch.randn(1, 3, 32, 48, dtype=torch.float64)
+    model, images = random_eomt(**BACKBONES[name]), torch.randn(1, 3, 32, 48, dtype=torch.float64)
     model.queries.set_probs([0.0, 0.0])
     exported = torch.export.export(model, (images,)).module()
     torch.testing.assert_close(exported(images)[-1], model(images)[-1])
@@ -338,9 +346,9 @@ def test_wrong_arguments_raise(kwargs, message):
         random_eomt(**kwargs)
 
 
-@pytest.mark.parametrize('kind', ['EoMT', 'PMT'])
-def test_heads_for_features_raise(kind):
-    backbone = dict(SMALL, type=f'vit_plugin.{kind}', num_classes=3, num_blocks=1)
+@pytest.mark.parametrize('name', ['EoMT', 'PMT'])
+def test_heads_for_features_raise(name):
+    backbone = dict(SMALL, type=f'vit_plugin.{name}', num_classes=3, num_blocks=1)
     check_channels(dict(backbone=backbone, decode_head=dict(num_classes=3)))
     with rejects('returns classes and masks: take an EoMTHead'):
         check_channels(dict(backbone=backbone, decode_head=dict(in_channels=32)))

@@ -25,6 +25,7 @@ SMALL_FIELDS = dict(
     patch_size=16,
     num_labels=3,
 )
+# Second values of fields whose doubled number would not fit the other fields.
 SECOND = dict(
     image_size=96,
     rope_parameters=dict(rope_type='default', rope_theta=20.0),
@@ -32,6 +33,8 @@ SECOND = dict(
 
 
 def theirs(model):
+    """A function from images to the outputs of a model of transformers."""
+
     def outputs(images):
         output = model(pixel_values=images)
         return [output.class_queries_logits, output.masks_queries_logits]
@@ -40,6 +43,7 @@ def theirs(model):
 
 
 def ours(folder):
+    """A function from images to the outputs of the model here, loaded from the same folder."""
     backbone = load(folder, device='cpu').model.backbone.double().eval()
     backbone.queries.set_probs([1.0] * SMALL_FIELDS['num_blocks'])
     return lambda images: backbone(images)[-1]

@@ -57,7 +57,7 @@ def segmentor(backbone: dict = BACKBONE, **test_cfg) -> nn.Module:
 
 
 def semantic_samples(size: tuple[int, int], number: int) -> list:
-    """Images with a class map of two classes and ignored rows."""
+    """Images with a class map: class 2 above, class 0 below, and three ignored rows."""
     from mmseg.structures import SegDataSample
 
     maps = torch.zeros(number, 1, *size, dtype=torch.long)
@@ -91,7 +91,7 @@ def detector(stuff: int, backbone: dict = BACKBONE) -> nn.Module:
 
 
 def objects(size: tuple[int, int], stuff: bool, number: int = 2) -> list:
-    """Images with two objects, and with a map of stuff if asked."""
+    """Images with two objects, and for panoptic segmentation a map of stuff."""
     from mmdet.structures import DetDataSample
     from mmdet.structures.mask import BitmapMasks
 
@@ -175,11 +175,12 @@ def test_image_without_objects_has_only_a_class_loss():
 
 @pytest.mark.filterwarnings('ignore')
 def test_loss_equals_that_of_transformers(monkeypatch):
-    """Each mask has a single value, so the loss does not depend on the random points."""
+    """Each mask has a single logit and a single label, so random points make no difference."""
     transformers = pytest.importorskip('transformers', minversion='5')
     from transformers.models.eomt.modeling_eomt import EomtLoss
 
-    sample = nn.functional.grid_sample  # by default, pads a map with zeros
+    # Points between the outermost elements and the border would be mixed with zeros.
+    sample = nn.functional.grid_sample
     monkeypatch.setattr(nn.functional, 'grid_sample', partial(sample, padding_mode='border'))
     model = segmentor()
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""EoMT's weights are exported to the names of its authors and of transformers, and read back."""
+"""EoMT's weights are written with the names of its authors and of transformers, and read back."""
 
 import pytest
 import timm
@@ -11,6 +11,7 @@ from vit_plugin.models import EoMT
 from vit_plugin.weights import FORMATS, export
 
 SIZES = dict(TINY_SIZES, patch_size=16)
+# Arguments of an EoMT for each format of the authors, without `hf_`.
 ENCODERS = {
     'eomt': dict(
         pos_embed=dict(prefix_rows=False), encoder=dict(reg_token=4, layer_scale_init_value=1.0)

@@ -12,7 +12,7 @@ from vit_plugin.engine import MaskAnnealingHook
 
 
 def test_blocks_are_annealed_one_after_the_other():
-    """As in the authors' run on DINOv2: of its 39,120 steps, each block is annealed in 6,520."""
+    """The authors' run on DINOv2 has 39,120 steps and anneals each of 4 blocks in 6,520 of them."""
     hook = MaskAnnealingHook()
     assert hook.probs(4, 0.0) == hook.probs(4, 1 / 6) == [1.0] * 4
     assert hook.probs(4, 0.25) == [pytest.approx(0.5**0.9), 1.0, 1.0, 1.0]
@@ -29,7 +29,10 @@ def test_wrong_fractions_raise(begin, end):
 
 @MODELS.register_module()
 class MeanOfPredictions(nn.Module):
-    """Averages all predictions of an EoMT to one vector for each image, for a classifier's head."""
+    """Averages the predictions of an EoMT to a vector for each image, for a classifier's head.
+
+    So the tiny run, which trains a classifier, can train an EoMT.
+    """
 
     def forward(self, predictions: tuple) -> tuple[Tensor]:
         return (
@@ -61,7 +64,7 @@ OPTIONS = dict(
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.nightly
 def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
-    """The same queries are masked at random; after the run none is."""
+    """Both runs mask the same queries at random. After the run, none is masked."""
     runner = train(tiny_cfg(tmp_path / 'complete', **OPTIONS))
     stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **OPTIONS)
     assert compare(tmp_path / 'complete', tmp_path / 'stopped') == []

@@ -1,4 +1,7 @@
-"""PMT equals the authors' code, and its encoder is frozen as in the paper."""
+"""PMT equals the authors' code, and its encoder is frozen as in the paper.
+
+As a program, it records the outputs of the authors' code that a test compares with.
+"""
 
 from pathlib import Path
 
@@ -15,7 +18,8 @@ from torch import nn
 from vit_plugin.models import PMT
 from vit_plugin.weights import FORMATS
 
-SIZE, DEPTHS = (32, 48), (0, 2)  # of the image; blocks of the encoder that the decoder reads
+SIZE = (32, 48)  # height and width of the images
+DEPTHS = (0, 2)  # indices of the blocks whose output the decoder reads
 RECORDED = Path(__file__).parents[2] / 'golden/eomt/PMT.npz'
 ARCH = dict(embed_dims=8, num_layers=3, num_heads=2, feedforward_channels=16, patch_size=16)
 
@@ -44,6 +48,7 @@ def pmt(**kwargs) -> PMT:
 
 
 def randomized(model: nn.Module) -> nn.Module:
+    """The model with random weights, in float64 and eval mode."""
     torch.manual_seed(0)
     return randomize(model, std=0.1).double().eval()
 
@@ -73,7 +78,7 @@ def test_equals_recorded_outputs(probs):
 
 
 def test_exported_weights_are_read_back():
-    """In the authors' names, with and without the encoder, also on a DINOv3."""
+    """This holds for both formats of the authors, and for files without the encoder."""
     model, other = randomized(pmt()), pmt()
     exported, unexported = FORMATS['pmt'].export(model.state_dict(), 2)
     assert not unexported
@@ -114,14 +119,13 @@ def test_only_decoder_and_queries_learn():
     assert model.decoder.blocks[0].training
 
 
-def test_default_out_indices_are_evenly_spaced():
-    assert PMT(num_classes=2, arch=dict(ARCH, num_layers=8), img_size=32).out_indices == (
-        1,
-        3,
-        5,
-        7,
-    )
-    assert PMT(num_classes=2, arch=dict(ARCH, num_layers=2), img_size=32).out_indices == (0, 1)
+@pytest.mark.parametrize(('num_layers', 'indices'), [(8, (1, 3, 5, 7)), (2, (0, 1))])
+def test_default_out_indices_are_evenly_spaced(num_layers, indices):
+    model = PMT(num_classes=2, arch=dict(ARCH, num_layers=num_layers), img_size=32)
+    assert model.out_indices == indices
+
+
+def test_an_out_type_raises():
     with rejects('out_type is not an option'):
         pmt(out_type='raw')
 

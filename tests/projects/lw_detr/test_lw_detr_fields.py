@@ -41,6 +41,7 @@ SMALL_FIELDS = dict(
     num_queries=5,
     num_labels=3,
 )
+# Second values of fields whose doubled number would not fit the other fields.
 SECOND_OF_BACKBONE = dict(
     out_indices=[1, 4],
     out_features=['stage1', 'stage4'],
@@ -59,6 +60,8 @@ SECOND = dict(
 
 
 def theirs(model):
+    """A function from images to the outputs of a model of transformers."""
+
     def outputs(images):
         output = model(images)
         return [output.logits, output.pred_boxes]
@@ -67,6 +70,7 @@ def theirs(model):
 
 
 def ours(folder):
+    """A function from images to the outputs of the model here, loaded from the same folder."""
     model = load(folder, device='cpu').model.double().eval()
     return lambda images: outputs_of(model, images)
 

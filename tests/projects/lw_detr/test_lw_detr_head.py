@@ -1,4 +1,7 @@
-"""LW-DETR and RF-DETR in MMDetection equal those of transformers, learn, and can be cut."""
+"""LW-DETR and RF-DETR equal those of transformers, learn, and predict with fewer queries.
+
+As a program, it records the outputs of transformers that the tests compare with.
+"""
 
 from model_states import assert_all_learn
 from rejection import rejects
@@ -26,8 +29,8 @@ from vit_plugin.weights.formats import export
 from vit_plugin.weights.opening import open_checkpoint
 
 FOLDER = Path(__file__).parents[2] / 'golden/lw_detr'
-KINDS = ('LwDetr', 'RfDetr')
-SIZE, WIDTH, QUERIES, GROUPS, CLASSES = 64, 8, 5, 2, 3
+KINDS = ('LwDetr', 'RfDetr')  # what the names of their classes in transformers begin with
+SIZE, WIDTH, QUERIES, GROUPS, CLASSES = 64, 8, 5, 2, 3  # side in pixels, channels, and numbers
 PADDED = [(64, 64), (40, 56)]  # height and width of two images in a batch of 64 x 64
 LABELS = [[1, 2], [0]]
 BOXES = [[[0.3, 0.3, 0.2, 0.3], [0.6, 0.5, 0.4, 0.4]], [[0.5, 0.6, 0.5, 0.3]]]
@@ -44,7 +47,7 @@ HEAD = dict(
 
 
 def random_detector(kind: str, **kwargs: Any) -> nn.Module:
-    """A detector with random values for parameters that are initialized with zeros or ones."""
+    """A detector whose parameters are all random, also those that are initialized with 0 or 1."""
     model = detector(kind, **kwargs)
     torch.manual_seed(0)
     for parameter in model.parameters():
@@ -105,6 +108,7 @@ def detector(kind: str, width: int = WIDTH, test_cfg: dict | None = None, **head
 
 
 def images_of(number: int) -> torch.Tensor:
+    """Random images (number, 3, SIZE, SIZE) in float64."""
     return torch.randn(number, 3, SIZE, SIZE, dtype=torch.float64)
 
 
@@ -149,13 +153,16 @@ def test_equals_recorded_outputs(kind):
     assert not report.initialized
     for name, shapes in (('whole', [(SIZE, SIZE)] * 2), ('padded', PADDED)):
         with torch.no_grad():
-            logits, boxes, first_logits, first_boxes = model.bbox_head(
+            logits, boxes, proposal_logits, proposal_boxes = model.bbox_head(
                 model.extract_feat(images), (torch.tensor(shapes), (SIZE, SIZE))
             )[:4]
-        for part, actual in dict(
-            logits=logits[-1], boxes=boxes[-1], enc_logits=first_logits, enc_boxes=first_boxes
+        for output, actual in dict(
+            logits=logits[-1],
+            boxes=boxes[-1],
+            enc_logits=proposal_logits,
+            enc_boxes=proposal_boxes,
         ).items():
-            torch.testing.assert_close(actual, arrays[f'{name}/{part}'], rtol=0, atol=1e-9)
+            torch.testing.assert_close(actual, arrays[f'{name}/{output}'], rtol=0, atol=1e-9)
     model.train()
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
@@ -186,14 +193,14 @@ def test_exported_weights_equal_the_recorded(kind):
 @pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(
-    ('steps', 'amp', 'share'),
+    ('steps', 'amp', 'max_ratio'),
     [
         (25, False, 0.9),
         (25, True, 0.9),
         (400, False, 0.2),
     ],
 )
-def test_learns(steps, amp, share):
+def test_learns(steps, amp, max_ratio):
     """Losses fall, every parameter learns, and after many steps the boxes are predicted."""
     model, images = detector('LwDetr', width=32).float(), torch.rand(2, 3, SIZE, SIZE)
     data, totals = samples(PADDED, torch.float32), []
@@ -202,7 +209,7 @@ def test_learns(steps, amp, share):
     for _ in range(steps):
         with torch.autocast('cpu', torch.bfloat16, amp):
             losses = model.loss(images, data)
-        assert len(losses) == 9  # classes, boxes and overlaps of two layers and the proposals
+        assert len(losses) == 9  # class, L1 and GIoU losses of two layers and the proposals
         total = sum(losses.values())
         optimizer.zero_grad()
         total.backward()
@@ -210,14 +217,14 @@ def test_learns(steps, amp, share):
         optimizer.step()
         totals.append(total.item())
     assert_all_learn(model)
-    assert totals[-1] < totals[0] * share
+    assert totals[-1] < totals[0] * max_ratio
     predictions = model.eval().predict(images, data)
     if steps > 100:  # enough to fit the two images
         for sample in predictions:
-            overlaps = box_iou(
+            ious = box_iou(
                 sample.pred_instances.bboxes[: len(sample.gt_instances)], sample.gt_instances.bboxes
             )
-            assert overlaps.max(0).values.min() > 0.5
+            assert ious.max(0).values.min() > 0.5
 
 
 def test_groups_are_independent():
@@ -248,14 +255,16 @@ def test_fewer_queries_and_layers_may_predict():
     )
     cut.load_state_dict(model.state_dict())
     feats = model.extract_feat(images_of(2))
-    logits, boxes, *first = cut.bbox_head(feats)[:4]
+    logits, boxes, *all_cut_proposals = cut.bbox_head(feats)[:4]
     assert logits.shape == (1, 2, 2, CLASSES)
     assert boxes.shape == (1, 2, 2, 4)
-    for cut_proposals, proposals in zip(first, model.bbox_head(feats)[2:4], strict=True):
+    all_proposals = model.bbox_head(feats)[2:4]
+    for cut_proposals, proposals in zip(all_cut_proposals, all_proposals, strict=True):
         torch.testing.assert_close(cut_proposals, proposals[:, :2])
     predictions = cut.bbox_head.predict(feats, samples([(SIZE, SIZE)] * 2))
+    # Each of the two queries is predicted with every class.
     assert [len(prediction) for prediction in predictions] == [2 * CLASSES] * 2
-    cut.train()
+    cut.train()  # uses all queries and layers again
     assert (
         cut.loss(images_of(2), samples(PADDED)).keys()
         == model.train().loss(images_of(2), samples(PADDED)).keys()

@@ -1,4 +1,4 @@
-"""Scores of segmented volumes: Dice, surface distance and boundary F1."""
+"""Scores of segmented images and volumes: Dice, surface distance and boundary F1."""
 
 import subprocess
 import sys
@@ -15,7 +15,14 @@ from vit_plugin.projects.medical_volumes.surface_metric import surface_distances
 
 
 def evaluate(pairs, classes=('background', 'disc'), metas=None, **kwargs) -> dict[str, float]:
-    """The scores for pairs of predicted and true maps."""
+    """The scores for pairs of predicted and true class maps.
+
+    Args:
+        pairs: the maps of each image or slice.
+        classes: names of the classes.
+        metas: metainfo of each image or slice.
+        **kwargs: arguments of the metric.
+    """
     metric = SurfaceMetric(**kwargs)
     metric.dataset_meta = dict(classes=classes)
     samples = [
@@ -31,9 +38,10 @@ def evaluate(pairs, classes=('background', 'disc'), metas=None, **kwargs) -> dic
     return metric.evaluate(len(samples))
 
 
-def square(left: int, size: int = 20, side: int = 6) -> np.ndarray:
-    mask = np.zeros((size, size), int)
-    mask[5 : 5 + side, left : left + side] = 1
+def square(left: int) -> np.ndarray:
+    """A class map (20, 20) with a square of 6 x 6 pixels that begins in this column."""
+    mask = np.zeros((20, 20), int)
+    mask[5:11, left : left + 6] = 1
     return mask
 
 
@@ -57,7 +65,7 @@ def test_distances_equal_the_minima_over_all_pairs(shape):
 
 
 def test_scores_of_a_shifted_square():
-    scores = evaluate([(square(4), square(7))])
+    scores = evaluate([(square(4), square(7))])  # of 36 pixels each, 18 overlap
     assert scores['mDice'] == scores['Dice.disc'] == pytest.approx(100 * 2 * 18 / 72)
     assert scores['mHD95'] == pytest.approx(3)
     near = evaluate([(square(4), square(5))])
@@ -84,7 +92,7 @@ def test_slices_of_a_case_are_one_volume():
 def test_cases_count_equally_and_ignored_pixels_do_not_count():
     true = square(4).copy()
     predicted = true.copy()
-    true[0], predicted[0] = 255, 1
+    true[0], predicted[0] = 255, 1  # 255 is ignored
     scores = evaluate([(predicted, true), (square(4), square(7))])
     assert scores['mDice'] == pytest.approx((100 + 50) / 2)
 
@@ -97,7 +105,7 @@ def test_absent_classes_are_left_out_or_scored_as_in_transunet():
     pairs[1] = (nothing, square(4))  # missed
     missed = evaluate(pairs)
     assert (missed['mDice'], missed['mHD95']) == (50, 0)
-    pairs[1] = (square(4), nothing)  # made up
+    pairs[1] = (square(4), nothing)  # predicted, but not there
     assert evaluate(pairs)['mDice'] == 50
     assert evaluate(pairs, absent='transunet')['mDice'] == 100
     assert np.isnan(evaluate([(nothing, nothing)])['mDice'])

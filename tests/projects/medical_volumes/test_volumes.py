@@ -1,4 +1,4 @@
-"""Slices and volumes in the layout of TransUNet's authors."""
+"""Slices and volumes in the layout of TransUNet's authors are read as samples."""
 
 from rejection import rejects
 
@@ -21,14 +21,14 @@ META = dict(classes=('background', 'aorta', 'liver'))
 
 
 def volume(seed: int, slices: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Image (slices, H, W) from 0 to 1, and label."""
+    """A random image (slices, H, W) from 0 to 1, and its label of three classes, in float64."""
     rng = np.random.default_rng(seed)
     return rng.random((slices, 8, 6), np.float32), rng.integers(3, size=(slices, 8, 6)) * 1.0
 
 
 @pytest.fixture
 def synapse(tmp_path) -> Path:
-    """A folder with slices of two cases, and a list of two of them."""
+    """A folder with three slices of each of two cases, and a list of two slices."""
     (tmp_path / 'train_npz').mkdir()
     for case in (5, 7):
         for i, (image, label) in enumerate(zip(*volume(case), strict=True)):
@@ -39,6 +39,7 @@ def synapse(tmp_path) -> Path:
 
 
 def slices(root: Path, folder: str = 'train_npz', **kwargs) -> VolumeSlices:
+    """The data set of a folder, with its loading transforms."""
     return VolumeSlices(
         data_root=str(root),
         data_prefix=dict(img_path=folder),

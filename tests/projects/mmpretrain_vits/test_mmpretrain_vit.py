@@ -1,4 +1,7 @@
-"""MMPretrain's arguments and configs on our backbone; benchmarks/dropin.py tries more."""
+"""MMPretrain's arguments and configs give the same outputs on our backbone.
+
+``benchmarks/dropin.py`` tries all of MMPretrain's configs.
+"""
 
 import mmpretrain.models  # noqa: F401  fills the registry
 import pytest
@@ -43,7 +46,7 @@ def test_published_configs_compute_the_same(config):
 
 
 @pytest.mark.parametrize(
-    ('kind', 'changes'),
+    ('class_name', 'changes'),
     [
         ('VisionTransformer', changes)
         for changes in (
@@ -76,25 +79,28 @@ def test_published_configs_compute_the_same(config):
     ],
 )
 @torch.no_grad()
-def test_arguments_have_the_same_effect(kind, changes):
-    cfg = dict(dict(TINY, type=kind, patch_size=8), **changes)
+def test_arguments_have_the_same_effect(class_name, changes):
+    cfg = dict(dict(TINY, type=class_name, patch_size=8), **changes)
     ours = dropin.ours(cfg).double()
     theirs = dropin.original(cfg).double()
     dropin.randomize(theirs)
-    dropin.MENDED.get(kind, lambda model: None)(theirs)
+    # Two of MMPretrain's classes differ from their papers.
+    dropin.CORRECTIONS.get(class_name, lambda model: None)(theirs)
     ours.load_state_dict(theirs.state_dict(), strict=False)
     ours.eval(), theirs.eval()
-    frozen = {dropin.count(model) - dropin.learning(model) for model in (ours, theirs)}
+    frozen = {
+        dropin.count_parameters(model) - dropin.count_trainable(model) for model in (ours, theirs)
+    }
     assert len(frozen) == 1, 'the same parameters are frozen'
     images = torch.randn(2, cfg.get('in_channels', 3), 72, 56, dtype=torch.float64)
     assert dropin.difference(theirs(images), ours(images)) < dropin.TOLERANCE
 
 
 @pytest.mark.parametrize(
-    'kind', ['VisionTransformer', 'DistilledVisionTransformer', 'DeiT3', 'ViTEVA02']
+    'class_name', ['VisionTransformer', 'DistilledVisionTransformer', 'DeiT3', 'ViTEVA02']
 )
-def test_names_of_archs_are_those_of_mmpretrain(kind):
-    ours, theirs = getattr(mmpretrain_vit, f'MM{kind}').archs, THEIRS.get(kind).arch_zoo
+def test_names_of_archs_are_those_of_mmpretrain(class_name):
+    ours, theirs = getattr(mmpretrain_vit, f'MM{class_name}').archs, THEIRS.get(class_name).arch_zoo
     added = {'mocov3-small', 'mocov3-s'}  # MoCoV3ViT's constructor adds these to every class
     assert ours.keys() == theirs.keys() - added
     for name, row in ours.items():
@@ -102,7 +108,7 @@ def test_names_of_archs_are_those_of_mmpretrain(kind):
 
 
 @pytest.mark.parametrize(
-    ('kind', 'changes', 'words'),
+    ('class_name', 'changes', 'words'),
     [
         (
             'VisionTransformer',
@@ -158,12 +164,12 @@ def test_names_of_archs_are_those_of_mmpretrain(kind):
             'proj_drop_rate=0.1 must be less than or equal to 0',
         ),
         ('MoCoV3ViT', {}, 'frozen_stages must be 0 or more'),
-        ('MAEViT', dict(mask_ratio=0.75), 'hides patches'),
+        ('MAEViT', dict(mask_ratio=0.75), 'masks patches'),
     ],
 )
-def test_unsupported_arguments_raise(kind, changes, words):
+def test_unsupported_arguments_raise(class_name, changes, words):
     with rejects(words):
-        dropin.ours(dict(dict(TINY, type=kind, patch_size=8), **changes))
+        dropin.ours(dict(dict(TINY, type=class_name, patch_size=8), **changes))
 
 
 def test_one_line_changes_the_backbone_of_a_config(tmp_path):
@@ -192,7 +198,7 @@ def test_one_line_changes_the_backbone_of_a_config(tmp_path):
         )
 
 
-def test_plain_backbone_rejects_their_second_norm():
+def test_plain_backbone_rejects_the_second_norm_of_mmpretrain():
     theirs = dropin.original(
         dict(TINY, type='VisionTransformer', patch_size=8, out_type='avg_featmap')
     )

@@ -18,7 +18,7 @@ from published_models import (
 )
 
 from vit_plugin.inference.load import load
-from vit_plugin.projects.rf_detr.published_rf_detr import EMBEDDINGS, rf_detr
+from vit_plugin.projects.rf_detr.published_rf_detr import EMBEDDINGS, read_rf_detr
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_run import as_run
@@ -30,13 +30,14 @@ pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 def settings_of(weights: dict, config: dict | None = None, **content) -> dict:
     """The config that is read from a file, and its classes under ``classes``."""
     checkpoint = Checkpoint('a.pth', dict(model=weights, **content), dict(config=config or {}))
-    settings, classes = rf_detr(Published(checkpoint))
+    settings, classes = read_rf_detr(Published(checkpoint))
     return dict(settings, classes=classes)
 
 
 def test_settings_are_read_from_shapes():
     settings = settings_of(roboflow_weights())
     model = settings['model']
+    # The layer has 91 rows, with those of COCO's unused category ids.
     assert len(settings['classes']) == model['bbox_head']['num_classes'] == 80
     assert model['backbone']['out_indices'] == [2, 5, 8, 11]
     assert model['backbone']['encoder']['window'] == dict(number=2, global_blocks=[3, 6, 9])
@@ -101,8 +102,10 @@ def test_the_size_of_masks_is_read_from_the_config(fields, scale):
 def test_loaded_model_uses_every_weight(tmp_path):
     trained = load(roboflow_file(tmp_path / 'rf-detr.pth'), device='cpu')
     weights, state = roboflow_weights(), trained.model.state_dict()
+    # The mask token is for pre-training only.
     used = {name for name in weights if not name.endswith('mask_token')}
     count = sum(weights[name].numel() for name in used)
+    # `_extra_state` has the grid of the position table, which is no weight.
     assert sum(value.numel() for name, value in state.items() if 'state' not in name) == count
     assert torch.equal(state['bbox_head.fc_cls.weight'], weights['class_embed.weight'])
     image = torch.randint(0, 256, (48, 64, 3), dtype=torch.uint8).numpy()
@@ -179,7 +182,7 @@ def test_trained_weights_change_only_their_tensors_in_the_file(tmp_path):
     assert not changed_tensors(original, trained)
     name = 'backbone.blocks.11.mlp.fc1.weight'
     state[name] = state[name] + 1
-    theirs = 'backbone.0.encoder.encoder.encoder.layer.11.mlp.fc1.weight'
+    their_name = 'backbone.0.encoder.encoder.encoder.layer.11.mlp.fc1.weight'
     export_to_source_layout(original, trained, tmp_path / 'again.pth')
     before = torch.load(path, weights_only=False)
     after = torch.load(tmp_path / 'again.pth', weights_only=False)
@@ -188,5 +191,5 @@ def test_trained_weights_change_only_their_tensors_in_the_file(tmp_path):
         changed = {
             key for key, value in before[part].items() if not torch.equal(value, after[part][key])
         }
-        assert changed == {start + theirs}
-        assert torch.equal(after[part][start + theirs], state[name])
+        assert changed == {start + their_name}
+        assert torch.equal(after[part][start + their_name], state[name])

@@ -39,6 +39,7 @@ SMALL_FIELDS = dict(
     num_labels=3,
     intermediate_size=128,
 )
+# Second values of fields whose doubled number would not fit the other fields.
 SECOND_OF_BACKBONE = dict(
     out_indices=[1, 4], out_features=['stage1', 'stage4'], num_windows=4, image_size=32
 )
@@ -51,6 +52,8 @@ SECOND = dict(
 
 
 def theirs(model):
+    """A function from images to the outputs of a model of transformers."""
+
     def outputs(images):
         output = model(images)
         masks = getattr(output, 'pred_masks', None)
@@ -60,6 +63,7 @@ def theirs(model):
 
 
 def ours(folder):
+    """A function from images to the outputs of the model here, loaded from the same folder."""
     model = load(folder, device='cpu').model.double().eval()
     return lambda images: outputs_of(model, images)
 

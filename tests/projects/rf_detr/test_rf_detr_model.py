@@ -9,16 +9,17 @@ from vit_plugin.projects.rf_detr.rf_detr_model import RF_DETR, RF_DETR_LARGE, RF
 
 
 def facts(arch: object, side: int = 384) -> ModelFacts:
+    """Facts about a backbone for square images of this side in pixels."""
     size = (side, side)
     return model_facts(dict(arch=arch, img_size=size, with_cls_token=False), size)
 
 
 @pytest.mark.parametrize(
-    ('row', 'layers', 'side'), [(RF_DETR_NANO, 2, 384), (RF_DETR_LARGE, 4, 704)]
+    ('task_model', 'layers', 'side'), [(RF_DETR_NANO, 2, 384), (RF_DETR_LARGE, 4, 704)]
 )
-def test_sizes_are_those_of_the_paper(row, layers, side):
-    model = row.build(facts(row.arch, side))
-    assert (row.side, row.stretched, row.arch) == (side, True, 'S/16')
+def test_sizes_are_those_of_the_paper(task_model, layers, side):
+    model = task_model.build(facts(task_model.arch, side))
+    assert (task_model.side, task_model.stretched, task_model.arch) == (side, True, 'S/16')
     head, backbone = model['bbox_head'], model['backbone']
     assert (head['decoder']['num_layers'], head['num_queries']) == (layers, 300)
     assert head['embed_dims'] == model['neck']['out_channels'] == 256

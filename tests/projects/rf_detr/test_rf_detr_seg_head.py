@@ -16,7 +16,7 @@ from vit_plugin.deploy.export import example_inputs, trace
 from vit_plugin.inference.load import load
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
-SIZE = 64  # of the published file
+SIZE = 64  # image side in pixels of the file that `path` has
 
 
 @pytest.fixture(scope='module')
@@ -54,6 +54,7 @@ def test_every_weight_is_used_and_masks_have_the_size_of_the_image(path):
     theirs = roboflow_weights(masks=True)
     ours = trained.model.state_dict()
     used = sum(value.numel() for name, value in theirs.items() if not name.endswith('mask_token'))
+    # `_extra_state` has the grid of the position table, which is no weight.
     assert sum(value.numel() for name, value in ours.items() if 'state' not in name) == used
     assert torch.equal(ours['bbox_head.masks.bias'], theirs['segmentation_head.bias'])
     prediction = trained(np.random.default_rng(0).integers(0, 256, (48, 80, 3), dtype=np.uint8))
@@ -62,18 +63,18 @@ def test_every_weight_is_used_and_masks_have_the_size_of_the_image(path):
 
 
 def test_masks_of_padding_are_cut_off():
-    """The masks of a padded image are those of the whole batch input, cut to the image."""
+    """The masks of an image with padding are those of the padded batch, cut to the image."""
     from vit_plugin.projects.detr_family.masked_head import make_prediction
 
     boxes, scores = torch.rand(2, 4), torch.rand(2)
     masks = torch.randn(2, 16, 16)
     meta = samples([], shape=(40, 56))[0].metainfo
-    whole = samples([])[0].metainfo
+    unpadded = samples([])[0].metainfo
     labels = torch.zeros(2, dtype=torch.long)
     cut = make_prediction(meta, True, boxes, scores, labels, masks)
-    padded = make_prediction(whole, True, boxes, scores, labels, masks)
+    whole = make_prediction(unpadded, True, boxes, scores, labels, masks)
     assert cut.masks.shape == (2, 40, 56)
-    assert torch.equal(cut.masks, padded.masks[:, :40, :56])
+    assert torch.equal(cut.masks, whole.masks[:, :40, :56])
 
 
 def test_points_are_looked_up_in_masks():
@@ -88,7 +89,7 @@ def test_points_are_looked_up_in_masks():
 
 @pytest.mark.parametrize('amp', [False, True])
 def test_learns(path, amp):
-    """Losses fall and every parameter learns, although an image has no objects."""
+    """Losses fall and every parameter learns, although one of the two images has no objects."""
     model = load(path, device='cpu').model.train()
     data = samples([[8.0, 8.0, 40.0, 40.0], [30.0, 20.0, 60.0, 60.0]], [])
     images, totals = torch.rand(2, 3, SIZE, SIZE), []
@@ -128,4 +129,5 @@ def test_traced_graph_predicts_the_same(path):
     *others, masks = outputs
     assert masks.shape == (2, QUERIES, SIZE // 4, SIZE // 4)
     assert model.difference(outputs, expected) < 1e-4
-    assert model.difference((*others, masks.flip(2)), expected) > 1e-2  # compares masks, too
+    # `difference` compares masks too: flipped ones differ.
+    assert model.difference((*others, masks.flip(2)), expected) > 1e-2

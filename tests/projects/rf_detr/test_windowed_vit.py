@@ -38,8 +38,8 @@ def test_windows_are_separate_until_a_global_block(size):
     images = torch.randn(1, 3, *size)
     changed = images.clone()
     changed[..., :8, :8] = 0  # the first patch
-    for blocks, spreads in (((), False), ((2,), True)):
-        model = seeded_model(WindowedViT, encoder=windows(3, *blocks))
+    for global_blocks, spreads in (((), False), ((2,), True)):
+        model = seeded_model(WindowedViT, encoder=windows(3, *global_blocks))
         same = torch.isclose(model(images)[0], model(changed)[0], atol=1e-6).all(1)[0]
         assert tuple(same.shape) == (size[0] // 8, size[1] // 8)
         assert same[:3, :3].logical_not().any()

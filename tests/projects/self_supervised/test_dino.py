@@ -1,4 +1,4 @@
-"""DINO: its losses, its teacher, and hidden patches as in DINOv2."""
+"""DINO: its losses, its teacher, and masked patches as in DINOv2."""
 
 import numpy as np
 import pytest
@@ -38,8 +38,9 @@ def model() -> DINO:
 
 
 def views(*sides: int) -> list[Tensor]:
-    random = torch.Generator().manual_seed(1)
-    return [torch.randn(3, 3, side, side, generator=random) for side in sides]
+    """Views of three images, one for each side in pixels."""
+    rng = torch.Generator().manual_seed(1)
+    return [torch.randn(3, 3, side, side, generator=rng) for side in sides]
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
@@ -50,8 +51,8 @@ def softmax(x: np.ndarray) -> np.ndarray:
 def test_loss_equals_loops_over_views_and_images():
     """Algorithm 1 of arXiv:2104.14294."""
     head = DINOHead(out_channels=5, temperature=0.2, teacher_temperature=(0.1, 0.1))
-    random = np.random.default_rng(0)
-    student, teacher, center = (random.normal(size=size) for size in ((4, 3, 5), (2, 3, 5), (5,)))
+    rng = np.random.default_rng(0)
+    student, teacher, center = (rng.normal(size=size) for size in ((4, 3, 5), (2, 3, 5), (5,)))
     head.center.copy_(torch.from_numpy(center))
     terms = [
         -(softmax((teacher[g, i] - center) / 0.1) * np.log(softmax(student[v, i] / 0.2))).sum()
@@ -79,11 +80,18 @@ def test_the_teachers_temperature_rises(progress):
 
 def test_prototypes_and_features_are_unit_vectors():
     neck = DINONeck(in_channels=16, hid_channels=16, bottleneck=8, out_channels=12)
-    (products,) = neck((torch.randn(4, 16),))
-    assert products.shape == (4, 12)
-    assert products.abs().max() <= 1
+    features = (torch.randn(4, 16),)
+    (cosines,) = neck(features)
+    assert cosines.shape == (4, 12)
+    assert cosines.abs().max() <= 1 + 1e-6
     neck.prototypes.data *= 7
-    assert len(list(neck.mlp.children())) == 5
+    torch.testing.assert_close(neck(features)[0], cosines)
+
+
+def test_the_projection_has_a_gelu_between_its_linear_layers():
+    neck = DINONeck(in_channels=16, hid_channels=16, bottleneck=8, out_channels=12)
+    names = [type(layer).__name__ for layer in neck.mlp]
+    assert names == ['Linear', 'GELU', 'Linear', 'GELU', 'Linear']
 
 
 def test_a_step_trains_the_student_only(model):
@@ -106,14 +114,15 @@ def test_the_teacher_is_the_average_of_the_student(model):
     before = average.clone()
     source.data += 1
     model.loss(views(16, 16))
+    # The second of ten steps; 0.1 is 1 - momentum.
     weight = 0.1 * (np.cos(np.pi * 1 / 10) + 1) / 2
     torch.testing.assert_close(average, (1 - weight) * before + weight * source.data)
 
 
 def test_order_of_large_views_does_not_change_the_loss(model):
-    """Views of one size are computed together, and assigned to their teacher's views again."""
+    """Views of one size form one batch, whose outputs are split into the views again."""
     model.eval()
-    model.backbone.norm.weight.data.normal_()
+    model.backbone.norm.weight.data.normal_()  # so that the features of the views differ more
     inputs, losses = views(16, 16, 8), []
     for order in (inputs, [inputs[1], inputs[0], inputs[2]]):
         model.head.center.zero_()
@@ -122,26 +131,26 @@ def test_order_of_large_views_does_not_change_the_loss(model):
 
 
 def masked_dino(**options) -> DINO:
-    """A DINO that hides patches, as DINOv2 does."""
+    """A DINO that masks patches, as DINOv2 does, in float64."""
     torch.manual_seed(0)
     backbone = dict(BACKBONE, type='vit_plugin.IBOTViT', drop_path_rate=0.0)
     options = {'mask_ratio': (0.1, 0.5), 'koleo_weight': 0.1, **options}
     return DINO(backbone, NECK, HEAD, data_preprocessor=PREPROCESSOR, **options).train().double()
 
 
-def test_hidden_patches_are_compared_with_the_teacher():
-    """The student learns the teacher's outputs for the patches that are hidden from it."""
+def test_masked_patches_are_compared_with_the_teacher():
+    """The student learns the teacher's outputs for the patches that it does not see."""
     model, calls = masked_dino(), []
     inputs = [view.double() for view in views(16, 16, 8)]
     original = model.patch_head.patch_loss
     model.patch_head.patch_loss = lambda *args: calls.append(args) or original(*args)
     losses = model.loss(inputs)
     assert losses.keys() == {'loss_views', 'loss_patches', 'loss_koleo'}
-    outputs, targets, hidden = calls[0]
-    assert hidden.flatten(1).any(dim=1).sum() == 3  # half of the six large views
+    outputs, targets, masked = calls[0]
+    assert masked.flatten(1).any(dim=1).sum() == 3  # half of the six large views
     teacher, images = model.teacher.module, torch.cat(inputs[:2])
-    for image, grid in enumerate(hidden):
-        first = int(hidden[:image].sum())
+    for image, grid in enumerate(masked):
+        first = int(masked[:image].sum())
         for network, mask, all_outputs in (
             (teacher, None, targets),
             (model.student(), grid[None], outputs),
@@ -165,7 +174,7 @@ def test_koleo_compares_images_within_each_large_view():
     assert losses.keys() == {'loss_views', 'loss_koleo'}
 
 
-def test_without_hidden_patches_the_loss_is_that_of_dino():
+def test_without_masked_patches_the_loss_is_that_of_dino():
     model, plain = (
         masked_dino(mask_ratio=(0.0, 0.0)),
         masked_dino(mask_ratio=None, koleo_weight=0.0),
@@ -176,8 +185,8 @@ def test_without_hidden_patches_the_loss_is_that_of_dino():
     torch.testing.assert_close(plain.loss(inputs), dict(loss=losses['loss_views']))
 
 
-def test_backbone_without_masks_raises():
-    with rejects(r"mask_ratio hides patches; set type='vit_plugin.IBOT"):
+def test_backbone_that_cannot_mask_raises():
+    with rejects(r"mask_ratio masks patches; set type='vit_plugin.IBOT"):
         DINO(BACKBONE, NECK, HEAD, mask_ratio=(0.1, 0.5), data_preprocessor=PREPROCESSOR)
 
 

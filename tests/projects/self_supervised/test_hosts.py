@@ -1,4 +1,7 @@
-"""Self-supervised algorithms with our backbone: compared with MMPretrain, resumed, fine-tuned."""
+"""MMPretrain's self-supervised algorithms, and ours, on our backbones.
+
+Their losses are compared with those on MMPretrain's backbone, and runs are resumed and fine-tuned.
+"""
 
 import pytest
 import torch
@@ -66,17 +69,18 @@ def test_mocov3_loss_equals_that_on_mmpretrains_backbone():
     for part in ('neck', 'head'):
         getattr(ours, part).load_state_dict(getattr(theirs, part).state_dict())
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.5) for model in (theirs, ours)]
-    random, losses = torch.Generator().manual_seed(0), []
+    rng, losses = torch.Generator().manual_seed(0), []
     for _ in range(3):
-        views = [torch.randn(4, 3, 32, 32, dtype=torch.double, generator=random) for _ in range(2)]
+        views = [torch.randn(4, 3, 32, 32, dtype=torch.double, generator=rng) for _ in range(2)]
         for model, optimizer in zip((theirs, ours), optimizers, strict=True):
             loss = model.loss(views, [])['loss']
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
+    # Losses of the two models alternate.
     assert losses[1::2] == pytest.approx(losses[::2], rel=1e-9)
-    assert len({round(loss, 6) for loss in losses}) == 3
+    assert len({round(loss, 6) for loss in losses}) == 3  # each step changes the loss
 
 
 BACKBONE = dict(
@@ -138,8 +142,8 @@ MASK = dict(
 )
 
 
-def options_of(name: str) -> dict:
-    """Changes of the tiny run that pretrain with an algorithm."""
+def pretraining_options(name: str) -> dict:
+    """Changes of ``tiny_cfg`` that pre-train with one of ``ALGORITHMS``."""
     view = dict(VIEW, number=1 if name in ('mae', 'simmim') else 2)
     return unlabeled(ALGORITHMS[name], view, [MASK] if name == 'simmim' else [])
 
@@ -147,9 +151,9 @@ def options_of(name: str) -> dict:
 @pytest.mark.nightly
 @pytest.mark.parametrize('name', ALGORITHMS)
 def test_resumed_run_ends_as_an_uninterrupted_one(name, tmp_path):
-    """Also the averages of the weights, their step and DINO's center."""
-    train(tiny_cfg(tmp_path / 'whole', **options_of(name)))
-    stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **options_of(name))
+    """The EMA weights, their step and DINO's center are compared too."""
+    train(tiny_cfg(tmp_path / 'whole', **pretraining_options(name)))
+    stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **pretraining_options(name))
     assert (
         differences(final_checkpoint(tmp_path / 'whole'), final_checkpoint(tmp_path / 'stopped'))
         == []
@@ -157,7 +161,7 @@ def test_resumed_run_ends_as_an_uninterrupted_one(name, tmp_path):
 
 
 def test_pretrained_backbone_loads_into_a_classifier():
-    """Keys outside the backbone are reported: by torch in ``load_from``, by ``load_weights``."""
+    """Keys outside the backbone are reported by ``load_state_dict`` and by ``load_weights``."""
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         pretrained = MODELS.build(ALGORITHMS['simmim'])
         classifier = MODELS.build(
@@ -190,7 +194,7 @@ def test_prefix_selects_student_or_teacher(prefix, tmp_path):
     assert torch.equal(backbone.blocks[1].attn.qkv.weight, source.blocks[1].attn.qkv.weight)
 
 
-def test_averages_inside_a_sharded_model_raise():
+def test_ema_weights_inside_a_sharded_model_raise():
     from vit_plugin.engine.sharding.shard import check_averages
 
     with DefaultScope.overwrite_default_scope('mmpretrain'):

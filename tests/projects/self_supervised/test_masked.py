@@ -1,4 +1,4 @@
-"""Encoders that hide patches equal those of MMPretrain, and see nothing of hidden patches."""
+"""Encoders that mask patches equal those of MMPretrain, and see nothing of masked patches."""
 
 import re
 
@@ -57,12 +57,12 @@ def test_mae_equals_that_of_mmpretrain():
     ours = build(dict(PURE, type='vit_plugin.MAEViT', numerics='timm'))
     load_weights(ours, theirs.state_dict())
     torch.manual_seed(0)
-    tokens, mask, order = theirs(images())
+    tokens, mask, ids_restore = theirs(images())
     torch.manual_seed(0)
     outputs = ours(images())
     torch.testing.assert_close(outputs[0], tokens, rtol=0, atol=1e-12)
     assert torch.equal(outputs[1].float(), mask)
-    assert torch.equal(outputs[2], order)
+    assert torch.equal(outputs[2], ids_restore)
     torch.testing.assert_close(
         ours(images(), mask=None)[0], theirs(images(), mask=None)[0][:, 0], rtol=0, atol=1e-12
     )
@@ -70,7 +70,7 @@ def test_mae_equals_that_of_mmpretrain():
 
 @pytest.mark.filterwarnings('ignore')
 def test_simmim_equals_masked_beit_of_mmpretrain():
-    """MMPretrain has SimMIM only on Swin, but its BEiT hides patches of a ViT in the same way."""
+    """MMPretrain has SimMIM only on Swin, but its BEiT masks patches of a ViT in the same way."""
     theirs = randomize(
         build(
             dict(
@@ -103,21 +103,21 @@ def test_simmim_equals_masked_beit_of_mmpretrain():
 
 
 @pytest.mark.parametrize('options', [PURE, HYBRID], ids=['pure', 'hybrid'])
-def test_pixels_of_hidden_patches_do_not_matter(options):
-    """Also not to a CNN, although its receptive fields overlap."""
+def test_pixels_of_masked_patches_do_not_matter(options):
+    """They do not matter to a CNN either, although its receptive fields overlap."""
     encoder = randomize(MAEViT(**options).double())
     torch.manual_seed(0)
     tokens, mask, _ = encoder(images())
     assert tokens.shape == (2, 1 + 4, 32)
     assert mask.sum(1).tolist() == [12, 12]
-    hidden = (
+    is_masked = (
         mask.unflatten(1, (4, 4)).repeat_interleave(8, 1).repeat_interleave(8, 2)[:, None].bool()
     )
-    changed = torch.where(hidden, images(1), images())
+    changed = torch.where(is_masked, images(1), images())
     torch.manual_seed(0)
     assert torch.equal(encoder(changed)[0], tokens)
     torch.manual_seed(0)
-    assert not torch.equal(encoder(torch.where(hidden, images(), images(1)))[0], tokens)
+    assert not torch.equal(encoder(torch.where(is_masked, images(), images(1)))[0], tokens)
     simmim = randomize(SimMIMViT(**options).double())
     assert torch.equal(
         simmim(images(), mask.unflatten(1, (4, 4)))[0],
@@ -143,7 +143,7 @@ def test_without_a_mask_outputs_equal_those_of_vision_transformer(kind):
 @pytest.mark.parametrize('options', [PURE, HYBRID], ids=['pure', 'hybrid'])
 @pytest.mark.parametrize('out_type', ['cls_token', 'avg_featmap'])
 def test_ibot_encoder_returns_patches_and_vector(options, out_type):
-    """They are the outputs of two other encoders with the same weights, masked or not."""
+    """They equal the outputs of two other encoders with the same weights, masked or not."""
     encoder = randomize(IBOTViT(**options, out_type=out_type).double())
     maps = SimMIMViT(**options, out_type='featmap').double()
     plain = VisionTransformer(**options, out_type=out_type).double()
@@ -160,7 +160,7 @@ def test_ibot_encoder_returns_patches_and_vector(options, out_type):
     assert not torch.equal(encoder(images(), mask)[-1], encoder(images())[-1])
 
 
-def test_the_mask_token_has_the_settings_of_a_token():
+def test_the_mask_token_has_the_depth_and_no_weight_decay_of_a_token():
     encoder = SimMIMViT(**PURE)
     assert 'mask_token' in encoder.no_weight_decay()
     assert encoder.get_layer_depth('backbone.mask_token', 'backbone.') == encoder.get_layer_depth(
@@ -216,8 +216,9 @@ def test_frozen_stem_gets_no_gradient(recwarn):
 
 
 def test_sincos_positions_without_endpoint_equal_the_authors():
-    """As in `pos_embed.py` of facebookresearch/mae: wavelengths of 10,000 ** (i / quarter), where a
-    quarter of the width is 8.
+    """The same as ``pos_embed.py`` of facebookresearch/mae.
+
+    The frequencies of the waves are 10,000 ** -(i / 8), where 8 is a quarter of the width.
     """
     encoder = VisionTransformer(**PURE, pos_embed=dict(type='sincos2d', endpoint=False))
     table = encoder.position.table(None, (4, 4))[0]

@@ -14,7 +14,7 @@ SECTION = TEXT.partition('\n## ')[0]
 ROWS = re.findall(
     r'^\| .*? \| `(\S+)` \| (.*?) \| (.*?) \| ([\d.]+) \| (\S+) \|$', SECTION, re.MULTILINE
 )
-PLAIN = re.findall(r'`(vit_\w+)`', SECTION)
+PLAIN_NAMES = re.findall(r'`(vit_\w+)`', SECTION)
 
 
 @pytest.mark.nightly
@@ -37,7 +37,7 @@ def test_a_row_agrees_with_its_model(row):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('name', PLAIN)
+@pytest.mark.parametrize('name', PLAIN_NAMES)
 def test_named_plain_encoders_are_vision_transformers(name):
     with torch.device('meta'):
         VisionTransformer(arch=f'timm://{name}')
@@ -45,4 +45,4 @@ def test_named_plain_encoders_are_vision_transformers(name):
 
 def test_the_table_is_parsed():
     assert len(ROWS) > 10
-    assert len(PLAIN) > 2
+    assert len(PLAIN_NAMES) > 2

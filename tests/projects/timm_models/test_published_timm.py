@@ -9,6 +9,7 @@ import torch
 from mmengine.dataset import pseudo_collate
 from PIL import Image
 from rejection import rejects
+from safetensors.torch import load_file, save_file
 from timm.models import save_for_hf
 
 from vit_plugin.inference.load import load
@@ -86,9 +87,22 @@ def test_unsupported_entries_raise(tmp_path, changes, words):
         load(folder, device='cpu')
 
 
-def test_classes_without_names_are_numbered(tmp_path):
+def test_folder_of_timm_wrapper_is_read(tmp_path):
+    """``TimmWrapperForImageClassification`` of transformers adds entries and a prefix."""
     folder = folder_of(tmp_path / 'theirs', 'vit_base_patch16_224')
-    edit(folder, label_names=None, label_descriptions=None)
+    classes = load(folder, device='cpu').classes
+    file = folder / 'model.safetensors'
+    save_file({f'timm_model.{name}': value for name, value in load_file(file).items()}, file)
+    architectures = ['TimmWrapperForImageClassification']
+    edit(folder, model_type='timm_wrapper', architectures=architectures, do_pooling=True)
+    assert load(folder, device='cpu').classes == classes
+
+
+@pytest.mark.parametrize('names', [None, ['LABEL_0', 'LABEL_1', 'LABEL_2']])
+def test_classes_without_names_are_numbered(tmp_path, names):
+    """transformers writes ``LABEL_`` and a number for a class without a name."""
+    folder = folder_of(tmp_path / 'theirs', 'vit_base_patch16_224')
+    edit(folder, label_names=names, label_descriptions=None)
     assert load(folder, device='cpu').classes == ['class 0', 'class 1', 'class 2']
 
 

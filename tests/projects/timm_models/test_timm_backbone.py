@@ -1,4 +1,7 @@
-"""Models of timm as backbones; `benchmarks/timm_backbone.py` tries one of each timm module."""
+"""Models of timm as backbones: outputs, depths, freezing, weights and errors.
+
+``benchmarks/timm_backbone.py`` tries one model of each timm module.
+"""
 
 import re
 
@@ -51,17 +54,17 @@ def test_features_equal_those_of_vision_transformer(name, size):
     side = 14 * ours.strides[0]
     images = torch.rand(2, 3, side, side * size[1] // size[0])
     assert all(
-        torch.equal(map, expected)
-        for map, expected in zip(theirs(images), ours(images), strict=True)
+        torch.equal(feature_map, expected)
+        for feature_map, expected in zip(theirs(images), ours(images), strict=True)
     )
     assert (theirs.strides, theirs.channels) == (ours.strides, ours.channels)
     shared = dict(theirs.model.named_parameters()).keys() & dict(ours.named_parameters()).keys()
     assert len(shared) > 10  # so that the loop compares something
-    for name in shared:
-        if not name.startswith('norm.'):  # timm's final norm has the depth of the last block
+    for parameter in shared:
+        if not parameter.startswith('norm.'):  # timm's final norm has the depth of the last block
             assert theirs.get_layer_depth(
-                f'backbone.model.{name}', 'backbone.'
-            ) == ours.get_layer_depth(name)
+                f'backbone.model.{parameter}', 'backbone.'
+            ) == ours.get_layer_depth(parameter)
     assert theirs.get_layer_depth('head.weight', 'backbone.') == ours.get_layer_depth(
         'head.weight', 'backbone.'
     )
@@ -114,11 +117,8 @@ def test_frozen_stages_keep_weights_and_statistics():
     }
     assert changed
     assert not [name for name in changed if name.startswith(('model.stem', 'model.stages.0'))]
-    assert not [
-        parameter
-        for parameter in TimmBackbone('test_byobnet', frozen_stages='all').parameters()
-        if parameter.requires_grad
-    ]
+    entirely_frozen = TimmBackbone('test_byobnet', frozen_stages='all')
+    assert not any(parameter.requires_grad for parameter in entirely_frozen.parameters())
 
 
 def test_recomputing_keeps_gradients():
@@ -127,10 +127,10 @@ def test_recomputing_keeps_gradients():
     images = torch.rand(1, 3, 160, 160)
     for model in (plain, recomputed):
         model.train()(images)[0].square().mean().backward()
-    for (name, first), second in zip(
+    for (name, expected), parameter in zip(
         plain.named_parameters(), recomputed.parameters(), strict=True
     ):
-        torch.testing.assert_close(first.grad, second.grad, msg=name)
+        torch.testing.assert_close(parameter.grad, expected.grad, msg=name)
 
 
 @pytest.mark.parametrize('names', ["timm's", 'ours', "a detector's"])
@@ -191,11 +191,11 @@ def test_weights_are_adapted_to_image_size_and_channels(tmp_path):
         (dict(model_name='test_byobnet', frozen_stages=9), 'frozen_stages=9 is out of range: -1'),
         (
             dict(model_name='pit_ti_224', frozen_stages=0),
-            'tells no depths of the parameters of pit_ti_224.*frozen_stages=-1',
+            'does not know the depths of the parameters of pit_ti_224.*frozen_stages=-1',
         ),
         (
             dict(model_name='rdnet_tiny', frozen_stages=0),
-            'tells no depths of the parameters of rdnet_tiny.*frozen_stages=-1',
+            'does not know the depths of the parameters of rdnet_tiny.*frozen_stages=-1',
         ),
     ],
 )
@@ -250,6 +250,7 @@ def test_classifier_trains_with_decaying_rates(classifier):
         if not torch.equal(value, before[name])
     }
     assert {'backbone.model.stem.conv.weight', 'head.fc.weight'} <= changed
+    # The first group of layers learns slowest, and each has parameters.
     rates = {group['lr'] for group in wrapper.param_groups}
     num_layers = classifier.backbone.get_layer_depth('', '')[1]
     assert rates == {0.5**i for i in range(num_layers)}

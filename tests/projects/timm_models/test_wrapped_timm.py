@@ -4,7 +4,7 @@ import pytest
 from rejection import rejects
 
 from vit_plugin.from_folder.starting_point import StartingPoint
-from vit_plugin.projects.timm_models.wrapped_timm import wrapped_timm
+from vit_plugin.projects.timm_models.wrapped_timm import timm_arguments
 
 
 @pytest.mark.parametrize(
@@ -23,20 +23,20 @@ from vit_plugin.projects.timm_models.wrapped_timm import wrapped_timm
         ('', dict(model_type='vit'), {}),
     ],
 )
-def test_only_models_without_an_encoder_here_are_wrapped(name, config, arguments):
-    assert wrapped_timm(name, config) == arguments
+def test_only_models_that_vision_transformer_does_not_compute_are_wrapped(name, config, arguments):
+    assert timm_arguments(name, config) == arguments
 
 
 def test_other_model_args_of_a_folder_raise():
     with rejects('model_args=.*depths'):
-        wrapped_timm('', dict(architecture='convnext_atto', model_args=dict(depths=[1, 1, 1, 1])))
+        timm_arguments('', dict(architecture='convnext_atto', model_args=dict(depths=[1, 1, 1, 1])))
 
 
 def test_timm_name_is_a_starting_point():
     start = StartingPoint('timm://convnext_atto', None, (0, 64))
     arguments = start.for_size(start.backbone(64), (64, 96), sizes_vary=True)
     assert arguments == dict(type='vit_plugin.TimmBackbone', model_name='convnext_atto')
-    assert start.meta_backbone(0, out_type='pyramid').strides == (4, 8, 16, 32)
+    assert start.build_meta_backbone(0, out_type='pyramid').strides == (4, 8, 16, 32)
     assert start.patch_side(64) == 32
     assert start.native_size() == 224
 

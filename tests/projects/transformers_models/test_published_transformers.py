@@ -1,4 +1,4 @@
-"""Folders of models that transformers computes itself give the same predictions, or raise."""
+"""Folders that a TransformersBackbone wraps give transformers' own predictions, or raise."""
 
 import json
 import re
@@ -43,7 +43,7 @@ SMALL_FIELDS = {
 }
 
 
-def saved(path, kind, classifies=True):
+def save_model(path, kind, classifies=True):
     """Save a model of transformers with random weights, and return it."""
     torch.manual_seed(0)
     title = POOLED_KINDS[kind].title
@@ -61,7 +61,7 @@ def saved(path, kind, classifies=True):
 @pytest.mark.parametrize('kind', SMALL_FIELDS)
 def test_outputs_equal_those_of_transformers(kind, tmp_path):
     classifies = POOLED_KINDS[kind].classifies
-    theirs = saved(tmp_path, kind, classifies)
+    theirs = save_model(tmp_path, kind, classifies)
     ours = load(tmp_path, device='cpu', classify=None)
     assert ours.classes == ([f'thing {i}' for i in range(5)] if classifies else [])
     images = torch.rand(2, 3, 64, 64)
@@ -74,7 +74,7 @@ def test_outputs_equal_those_of_transformers(kind, tmp_path):
 
 
 def test_predicted_class_and_score_equal_those_of_transformers(tmp_path):
-    theirs = saved(tmp_path, 'swin')
+    theirs = save_model(tmp_path, 'swin')
     size = dict(height=64, width=64)
     processor = transformers.ViTImageProcessorPil(size=size)
     processor.save_pretrained(tmp_path)
@@ -91,7 +91,7 @@ def test_predicted_class_and_score_equal_those_of_transformers(tmp_path):
 
 
 def test_encoder_without_classes_raises(tmp_path):
-    saved(tmp_path, 'swin', classifies=False)
+    save_model(tmp_path, 'swin', classifies=False)
     with rejects('gives features of an image and no classes'):
         load(tmp_path, device='cpu')
 
@@ -110,7 +110,7 @@ def test_encoder_without_classes_raises(tmp_path):
     ],
 )
 def test_unsupported_configs_raise(changed, words, tmp_path):
-    saved(tmp_path, 'swin')
+    save_model(tmp_path, 'swin')
     content = json.loads((tmp_path / 'config.json').read_text())
     (tmp_path / 'config.json').write_text(json.dumps({**content, **changed}))
     with rejects(words):
@@ -119,8 +119,7 @@ def test_unsupported_configs_raise(changed, words, tmp_path):
 
 def test_each_kind_has_a_processor_and_a_config():
     assert {kind.processor for kind in POOLED_KINDS.values()} <= PROCESSORS.keys()
-    titles = {kind: POOLED_KINDS[kind].title for kind in POOLED_KINDS}
-    assert all(hasattr(transformers, f'{title}Config') for title in titles.values())
+    assert all(hasattr(transformers, f'{kind.title}Config') for kind in POOLED_KINDS.values())
 
 
 def squashed(text):
@@ -128,7 +127,7 @@ def squashed(text):
     return re.sub(r'[^a-z0-9]', '', text.lower())
 
 
-def test_the_page_lists_each_kind():
+def test_docs_on_weights_name_each_model_type():
     page = squashed((Path(__file__).parents[3] / 'docs/weights.md').read_text())
     suffixes = ('_vision_model', '_vit', '_backbone', '_hiera_det_model')
     for kind in (*REASONS, *IMAGE_KINDS, *POOLED_KINDS):

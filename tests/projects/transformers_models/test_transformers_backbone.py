@@ -12,7 +12,7 @@ from vit_plugin.untrusted.admission import validate_untrusted
 transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
 pytestmark = pytest.mark.filterwarnings('ignore')
 DEPTHS = dict(depths=[1, 2, 1, 1])
-MODELS_OF_STAGES = {
+SMALL_FIELDS = {
     'Swin': dict(embed_dim=24, num_heads=[2] * 4, image_size=64, window_size=4, **DEPTHS),
     'Swinv2': dict(embed_dim=24, num_heads=[2] * 4, image_size=64, window_size=4, **DEPTHS),
     'ConvNextV2': dict(hidden_sizes=[8, 16, 24, 32], **DEPTHS),
@@ -33,7 +33,7 @@ MODELS_OF_STAGES = {
 def folder_of(path, name):
     """Save a classifier of transformers with random weights, and return the folder."""
     torch.manual_seed(0)
-    config = getattr(transformers, f'{name}Config')(**MODELS_OF_STAGES[name])
+    config = getattr(transformers, f'{name}Config')(**SMALL_FIELDS[name])
     model = getattr(transformers, f'{name}ForImageClassification')(config)
     for value in model.parameters():
         torch.nn.init.normal_(value, std=0.2)
@@ -41,14 +41,14 @@ def folder_of(path, name):
     return str(path)
 
 
-def built(config, **options):
+def build_backbone(config, **options):
     return MODELS.build(dict(type='vit_plugin.TransformersBackbone', config=config, **options))
 
 
-@pytest.mark.parametrize('name', MODELS_OF_STAGES)
+@pytest.mark.parametrize('name', SMALL_FIELDS)
 def test_maps_equal_those_of_transformers(name, tmp_path):
     folder = folder_of(tmp_path, name)
-    ours = built(folder, out_indices=(1, -1)).eval()
+    ours = build_backbone(folder, out_indices=(1, -1)).eval()
     report = load_weights(ours, folder)
     assert all('hidden_states_norms' in key for key in report.initialized)
     stages = list(ours.model.config.out_features)
@@ -65,7 +65,7 @@ def test_maps_equal_those_of_transformers(name, tmp_path):
 
 
 def test_layer_depths_follow_the_layers():
-    backbone = built(dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2']))
+    backbone = build_backbone(dict(model_type='convnextv2', **SMALL_FIELDS['ConvNextV2']))
     depths = [backbone.get_layer_depth(f'backbone.{name}', 'backbone.')[0] for name in (
         'model.embeddings.patch_embeddings.weight',
         'model.encoder.stages.0.layers.0.dwconv.weight',
@@ -80,13 +80,13 @@ def test_layer_depths_follow_the_layers():
 
 
 def test_frozen_stages_do_not_train():
-    entries = dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2'])
-    one_stage = built(entries, frozen_stages=1).train()
+    entries = dict(model_type='convnextv2', **SMALL_FIELDS['ConvNextV2'])
+    one_stage = build_backbone(entries, frozen_stages=1).train()
     frozen = {name for name, value in one_stage.named_parameters() if not value.requires_grad}
     assert all(name.startswith(('model.embeddings', 'model.encoder.stages.0')) for name in frozen)
     assert not one_stage.model.embeddings.training
     assert one_stage.model.encoder.stages[1].training
-    all_stages = built(entries, frozen_stages='all')
+    all_stages = build_backbone(entries, frozen_stages='all')
     assert not any(value.requires_grad for value in all_stages.parameters())
 
 
@@ -103,12 +103,12 @@ def test_frozen_stages_do_not_train():
 )
 def test_invalid_configs_raise(config, words):
     with rejects(words):
-        built(config)
+        build_backbone(config)
 
 
 def test_attention_from_a_hub_is_ignored():
     entries = dict(model_type='convnextv2', _attn_implementation='hub/kernel', **DEPTHS)
-    assert built(entries).model.config._attn_implementation != 'hub/kernel'
+    assert build_backbone(entries).model.config._attn_implementation != 'hub/kernel'
 
 
 def test_checkpoints_may_contain_entries_but_no_address():
@@ -122,7 +122,7 @@ def test_checkpoints_may_contain_entries_but_no_address():
 
 
 def test_weights_of_another_model_raise(tmp_path):
-    backbone = built(dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2']))
+    backbone = build_backbone(dict(model_type='convnextv2', **SMALL_FIELDS['ConvNextV2']))
     before = backbone.state_dict()
     with rejects('does not fit TransformersBackbone .convnextv2.*under the names of transformers'):
         load_weights(backbone, folder_of(tmp_path, 'Swin'))
@@ -130,15 +130,15 @@ def test_weights_of_another_model_raise(tmp_path):
 
 
 def test_out_index_out_of_range_raises():
-    entries = dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2'])
+    entries = dict(model_type='convnextv2', **SMALL_FIELDS['ConvNextV2'])
     with rejects('out_indices=4 is out of range: it has 4 stages, -4 to 3'):
-        built(entries, out_indices=4)
+        build_backbone(entries, out_indices=4)
 
 
 def test_token_outputs_become_maps():
     sizes = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, mlp_ratio=2)
     images = dict(image_size=[64, 48], patch_size=[16, 16])
-    backbone = built(dict(model_type='vitpose_backbone', **sizes, **images)).eval()
+    backbone = build_backbone(dict(model_type='vitpose_backbone', **sizes, **images)).eval()
     assert (backbone.channels, backbone.strides) == ((32,), (16,))
     images = torch.rand(2, 3, 64, 48)
     with torch.no_grad():

@@ -67,7 +67,7 @@ def test_checkpoint_of_a_run_is_a_starting_point(folder, tmp_path):
     cfg = f'model = dict(type="ImageClassifier", backbone={backbone!r})'
     torch.save(dict(meta=dict(cfg=cfg), state_dict={}), path)
     assert StartingPoint('', str(path), (0, 64)).backbone(0) == start.backbone(0)
-    assert start.meta_backbone(0, out_type='pyramid').channels == (8, 12, 16, 20)
+    assert start.build_meta_backbone(0, out_type='pyramid').channels == (8, 12, 16, 20)
 
 
 def test_pretraining_raises(folder, data):

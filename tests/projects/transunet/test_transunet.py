@@ -17,7 +17,13 @@ from mmengine.registry import MODELS, init_default_scope
 
 
 def segmentor(num_classes: int = 3, head: str = 'vit_plugin.TransUNetHead', **kwargs) -> nn.Module:
-    """A segmentor with random weights on a small hybrid; the head may be another one."""
+    """A segmentor with random weights on a small hybrid.
+
+    Args:
+        num_classes: number of classes.
+        head: type of the head.
+        **kwargs: arguments of the head. Default: those of a small TransUNetHead.
+    """
     import mmseg.models  # noqa: F401
 
     init_default_scope('mmseg')
@@ -43,6 +49,7 @@ def segmentor(num_classes: int = 3, head: str = 'vit_plugin.TransUNetHead', **kw
 
 
 def state_of(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The weights of a segmentor by our names, without the prefix of the backbone."""
     return {key.removeprefix('backbone.'): value for key, value in model.state_dict().items()}
 
 
@@ -87,7 +94,7 @@ def test_exported_weights_are_read_back():
     assert_same_state(model, other)
 
 
-def test_both_kinds_of_names_are_recognized():
+def test_the_authors_names_and_ours_are_recognized():
     model = segmentor()
     exported, _, _ = export(state_of(model), 'transunet', 2)
     converted = recognize({f'module.{key}': value for key, value in exported.items()})
@@ -104,8 +111,8 @@ def test_other_number_of_classes_initializes_the_classifier():
 
 
 def test_weights_of_another_head_are_ignored():
-    """Although heads of MMSegmentation have a conv_seg, too."""
-    linear = segmentor(
+    """Heads of MMSegmentation have a conv_seg, too."""
+    other = segmentor(
         head='FCNHead',
         in_channels=32,
         channels=32,
@@ -114,6 +121,6 @@ def test_weights_of_another_head_are_ignored():
         concat_input=False,
         loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True),
     )
-    report = load_weights(segmentor(), linear.state_dict())
+    report = load_weights(segmentor(), other.state_dict())
     assert {key.partition('.')[0] for key in report.initialized} == {'decode_head'}
     assert {*report.ignored} == {'decode_head.conv_seg.weight', 'decode_head.conv_seg.bias'}

@@ -34,6 +34,7 @@ MAPS = dict(in_channels=(32, 128, 256, 32), strides=(2, 4, 8, 16))
 
 
 def segmentor(backbone: dict = HYBRID, **head) -> nn.Module:
+    """A segmentor of three classes; ``head`` changes arguments of its TransUNetHead."""
     pytest.importorskip('mmseg')
     import mmseg.models  # noqa: F401
 
@@ -83,7 +84,8 @@ def authors_names(model: nn.Module) -> dict[str, torch.Tensor]:
     [
         (HYBRID, MAPS),
         (PURE, dict(in_channels=32, strides=16)),
-        (HYBRID, dict(in_channels=(256, 32), strides=(8, 16), in_index=(2, 3))),  # n_skip=1
+        # The authors' n_skip=1.
+        (HYBRID, dict(in_channels=(256, 32), strides=(8, 16), in_index=(2, 3))),
     ],
 )
 def test_logits_equal_the_authors(backbone, maps, size):
@@ -160,7 +162,7 @@ def test_other_hybrids_provide_their_own_maps(stem, head):
 
 
 def samples(size: tuple[int, int], number: int) -> list:
-    """Images with random class maps, whose first row is ignored."""
+    """The annotations of images: random class maps whose first row is ignored."""
     from mmseg.structures import SegDataSample
 
     maps = torch.randint(3, (number, 1, *size))
@@ -221,20 +223,21 @@ def test_decoder_graph_works_for_all_sizes():
             for channels, stride in zip(MAPS['in_channels'], MAPS['strides'], strict=True)
         ]
 
-    class Predicted(nn.Module):
+    class Predictor(nn.Module):
         def forward(self, maps):
+            # The first map has a stride of 2.
             size = 2 * maps[0].shape[-2], 2 * maps[0].shape[-1]
             return head.predict(maps, [dict(img_shape=size, pad_shape=size)], dict())
 
     rows, columns = torch.export.Dim('rows', min=2), torch.export.Dim('columns', min=2)
     sides = [{2: 16 // stride * rows, 3: 16 // stride * columns} for stride in MAPS['strides']]
     with torch.no_grad():
-        program = torch.export.export(Predicted(), (maps(3, 4),), dynamic_shapes=(sides,))
+        program = torch.export.export(Predictor(), (maps(3, 4),), dynamic_shapes=(sides,))
         for size in ((2, 5), (6, 3)):
             inputs = maps(*size)
             outputs = program.module()(inputs)
             assert outputs.shape == (1, 3, 16 * size[0], 16 * size[1])
-            torch.testing.assert_close(outputs, Predicted()(inputs))
+            torch.testing.assert_close(outputs, Predictor()(inputs))
 
 
 @pytest.mark.nightly

@@ -10,7 +10,7 @@ PATCHES, LEVELS = (
     MapLevel((3, 4), 16),
     [MapLevel((6, 8), 8), MapLevel((3, 4), 16), MapLevel((2, 2), 32)],
 )
-ELEMENTS = 48 + 12 + 4  # of the three levels
+ELEMENTS = 48 + 12 + 4  # the sum over the three levels
 
 
 def interaction(**kwargs) -> Interaction:
@@ -34,28 +34,32 @@ def interaction(**kwargs) -> Interaction:
 
 
 def test_injection_changes_only_patches():
-    part, x, pyramid = interaction(), torch.randn(2, 3 + 12, 16), torch.randn(2, ELEMENTS, 16)
-    out = part.inject(x, PATCHES, pyramid, LEVELS)
+    layer, x, pyramid = interaction(), torch.randn(2, 3 + 12, 16), torch.randn(2, ELEMENTS, 16)
+    out = layer.inject(x, PATCHES, pyramid, LEVELS)
     assert torch.equal(out[:, :3], x[:, :3])
     assert not torch.isclose(out[:, 3:], x[:, 3:]).all(dim=-1).any()
 
 
-def test_injection_without_or_with_zero_gamma_changes_nothing():
+def test_injection_without_injector_or_with_zero_gamma_changes_nothing():
     x, pyramid = torch.randn(2, 12, 16), torch.randn(2, ELEMENTS, 16)
     assert interaction(init_values=None).inject(x, PATCHES, pyramid, LEVELS) is x
     assert torch.equal(interaction(init_values=0.0).inject(x, PATCHES, pyramid, LEVELS), x)
+
+
+def test_cffn_ratio_zero_leaves_out_the_ffn():
     assert interaction(cffn_ratio=0.0).extractor.ffn is None
 
 
 @pytest.mark.parametrize('training', [False, True])
 def test_drop_path_drops_the_ffn_of_whole_images(training):
-    part = interaction(num_extractors=1, drop_path_rate=0.5).train(training)
+    layer = interaction(num_extractors=1, drop_path_rate=0.5).train(training)
     pyramid, patches = (
         torch.randn(1, ELEMENTS, 16).expand(16, -1, -1),
         torch.randn(1, 12, 16).expand(16, -1, -1),
     )
-    out = part.extract(pyramid, LEVELS, patches, PATCHES)
-    values = torch.unique(out[:, 0, 0].mul(1e4).round())  # of 16 equal images
+    out = layer.extract(pyramid, LEVELS, patches, PATCHES)
+    # The 16 images are equal, so one value is with the FFN, and the other without.
+    values = torch.unique(out[:, 0, 0].mul(1e4).round())
     assert len(values) == (2 if training else 1)
 
 

@@ -1,4 +1,4 @@
-"""The CNN of a ViT-Adapter."""
+"""The CNN of a ViT-Adapter: sizes of its maps, and gradients of all parameters."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""ViT-Adapter: compared with a plain implementation, trained, sharded and checked."""
+"""ViT-Adapter: outputs and gradients equal a plain implementation; training, sharding, errors."""
 
 import adapter_reference
 import pytest
@@ -10,7 +10,7 @@ from rejection import rejects
 from tiny_models import randomize
 from torch import nn
 
-from benchmarks import adapter as campaign
+from benchmarks import adapter as adapter_benchmark
 from vit_plugin.config import check_channels
 from vit_plugin.engine.lora_adapters import Lora
 from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
@@ -43,12 +43,21 @@ def adapter(backbone: dict | None = None, **kwargs) -> ViTAdapter:
 
 
 def randomized(model: nn.Module) -> nn.Module:
-    """Set random values for zeros, too; in float64 and in eval mode."""
+    """Set all parameters to random values, also those that begin at 0; float64 and eval mode."""
     return randomize(model, std=0.2).double().eval()
 
 
-def reference_maps(model: ViTAdapter, image: torch.Tensor, **kwargs) -> list[torch.Tensor]:
-    """The maps that adapter_reference computes with the model's weights and transformer blocks."""
+def reference_maps(
+    model: ViTAdapter, image: torch.Tensor, groups: list[tuple[int, int]], **kwargs
+) -> list[torch.Tensor]:
+    """The maps that adapter_reference computes with the model's weights and transformer blocks.
+
+    Args:
+        model: the model.
+        image: one image (1, C, H, W).
+        groups: the first block of each group, and the one after its last.
+        **kwargs: further arguments of the reference.
+    """
     backbone = model.backbone
     x, grid, _ = backbone.patch_embed(image)
     rotations = backbone.rope(grid, x)
@@ -69,15 +78,15 @@ def reference_maps(model: ViTAdapter, image: torch.Tensor, **kwargs) -> list[tor
         backbone.embed(x, grid)[0],
         grid,
         backbone.patch_embed.stride,
-        [group(*ends) for ends in kwargs.pop('groups')],
+        [group(*ends) for ends in groups],
         heads=2,
         **kwargs,
     )
 
 
-FOUR = [(0, 1), (1, 2), (2, 3), (3, 4)]
+FOUR_GROUPS = [(0, 1), (1, 2), (2, 3), (3, 4)]
 CASES = {  # arguments of the adapter, arguments of the reference, size of the image
-    "the authors'": (dict(backbone=WINDOWS), dict(groups=FOUR), (64, 96)),
+    "the authors'": (dict(backbone=WINDOWS), dict(groups=FOUR_GROUPS), (64, 96)),
     'two groups of a hybrid, any size': (
         dict(backbone=HYBRID, interactions=2, attention=dict(num_heads=2, value_ratio=1.0)),
         dict(groups=[(0, 2), (2, 4)]),
@@ -85,7 +94,7 @@ CASES = {  # arguments of the adapter, arguments of the reference, size of the i
     ),
     "DINOv3's": (
         dict(backbone=DINOV3, inject=False, add_tokens='each'),
-        dict(groups=FOUR, each=True),
+        dict(groups=FOUR_GROUPS, each=True),
         (64, 64),
     ),
     'patches of 14, groups as listed': (
@@ -103,17 +112,18 @@ CASES = {  # arguments of the adapter, arguments of the reference, size of the i
 
 @pytest.mark.parametrize('case', CASES)
 def test_maps_and_gradients_equal_the_reference(case):
-    arguments, expected, size = CASES[case]
+    arguments, reference_arguments, size = CASES[case]
     model = randomized(adapter(**arguments))
     image = torch.randn(1, 3, *size, dtype=torch.float64, requires_grad=True)
-    ours, theirs = model(image), reference_maps(model, image, norm=model.backbone.norm, **expected)
-    weights = [torch.randn_like(x) for x in ours]
+    actual = model(image)
+    expected = reference_maps(model, image, norm=model.backbone.norm, **reference_arguments)
+    weights = [torch.randn_like(x) for x in actual]
     leaves = [image, *model.parameters()]
     gradients = []
-    for maps in (ours, theirs):
+    for maps in (actual, expected):
         loss = sum((x * weight).sum() for x, weight in zip(maps, weights, strict=True))
         gradients.append(torch.autograd.grad(loss, leaves))
-    for x, y in zip(ours, theirs, strict=True):
+    for x, y in zip(actual, expected, strict=True):
         torch.testing.assert_close(x[0], y, atol=1e-10, rtol=1e-10)
     assert all(gradient.any() for gradient in gradients[1])
     torch.testing.assert_close(*gradients, atol=1e-10, rtol=1e-10)
@@ -170,7 +180,7 @@ def test_frozen_backbone_keeps_no_activations():
     model(images)
     assert needs_grad == [False] * 4
     assert not model.backbone.blocks[3].training
-    # No dropout, no drop path.
+    # Frozen blocks have neither dropout nor drop path.
     torch.testing.assert_close(model.backbone(images), model.eval().backbone(images))
 
 
@@ -227,7 +237,7 @@ def test_layer_decay_and_weight_decay():
     }
     assert groups.keys() == set(names.values())
     for name, rate in {
-        'backbone.backbone.pos_embed': 1 / 32,
+        'backbone.backbone.pos_embed': 1 / 32,  # before four blocks and the last parameters
         'backbone.backbone.blocks.3.mlp.fc1.weight': 1 / 2,
         'backbone.interactions.0.injector.gamma': 1.0,
         'backbone.spm.stem.0.weight': 1.0,
@@ -242,7 +252,7 @@ def test_layer_decay_and_weight_decay():
     }
 
 
-def sharded_step() -> None:
+def check_sharded_gradients() -> None:
     """Assert that a sharded adapter has the same gradients as an unsharded one."""
     torch.manual_seed(0)
     whole, model = (randomized(adapter(DINOV3, with_cp=True)) for _ in range(2))
@@ -261,7 +271,7 @@ def test_sharded_gradients_equal_those_of_one_process(tmp_path):
     parts = set(parts_to_shard(model))
     injectors = {interaction.injector for interaction in model.interactions}
     assert parts > {*model.backbone.blocks} | injectors
-    on_ranks(2, tmp_path, sharded_step)
+    on_ranks(2, tmp_path, check_sharded_gradients)
 
 
 def test_recomputing_reaches_the_backbone():
@@ -352,7 +362,7 @@ def test_adapter_compiles_as_one_graph():
 def test_frozen_and_recomputed_adapters_save_memory():
     """Rows of benchmarks/adapter.py at a small size."""
     pytest.importorskip('mmdet')
-    rows = campaign.measure(
+    rows = adapter_benchmark.measure(
         SIZES,
         128,
         rounds=0,
@@ -360,7 +370,7 @@ def test_frozen_and_recomputed_adapters_save_memory():
         say=lambda line: None,
         only=('adapter', 'adapter, recomputed', 'adapter, frozen'),
     )
-    assert '| adapter, frozen |' in campaign.table(rows)
+    assert '| adapter, frozen |' in adapter_benchmark.table(rows)
     memory = {name: row['training MiB'] for name, row in rows.items()}
     assert memory['adapter, frozen'] < memory['adapter']
     assert memory['adapter, recomputed'] < memory['adapter']
@@ -371,8 +381,7 @@ def test_lora_trains_the_adapter_and_its_own_matrices():
     model = adapter(interactions=2)
     Lora(targets=('qkv',)).inject(model)
     trainable = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    of_backbone = {name for name in trainable if name.startswith('backbone.')}
-    assert of_backbone == {
+    assert {name for name in trainable if name.startswith('backbone.')} == {
         f'backbone.blocks.{i}.attn.qkv.lora_{part}.default.weight'
         for i in range(4)
         for part in 'AB'

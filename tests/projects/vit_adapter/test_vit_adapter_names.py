@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from vit_plugin.models import SimpleFPN, VisionTransformer, ViTAdapter, load_weights
 from vit_plugin.weights import export, recognize
 
-WIDTH, PRIOR = 32, 4
+WIDTH, PRIOR_WIDTH = 32, 4
 ARCH = dict(embed_dims=WIDTH, num_layers=4, num_heads=2, feedforward_channels=64, patch_size=16)
 
 
@@ -26,7 +26,7 @@ def adapter(backbone: dict | None = None, **kwargs) -> ViTAdapter:
                     **(backbone or {}),
                 ),
                 attention=dict(num_heads=2),
-                conv_inplane=PRIOR,
+                conv_inplane=PRIOR_WIDTH,
                 norm_cfg=dict(type='BN'),
             ),
             **kwargs,
@@ -45,9 +45,10 @@ def layer(name: str, *shape: int, bias: bool = True) -> dict[str, tuple[int, ...
     return {f'{name}.weight': shape} | ({f'{name}.bias': shape[:1]} if bias else {})
 
 
-def exchange(name: str, maps: int) -> dict[str, tuple[int, ...]]:
-    """The parameters that injectors and extractors share: two heads, four points, values of half
-    the width.
+def attention_shapes(name: str, maps: int) -> dict[str, tuple[int, ...]]:
+    """The attention and its norms, which injectors and extractors share.
+
+    It has two heads, four points in each of ``maps``, and values of half the width.
     """
     samples = 2 * maps * 4
     return (
@@ -60,21 +61,25 @@ def exchange(name: str, maps: int) -> dict[str, tuple[int, ...]]:
     )
 
 
-def shapes(injectors: bool) -> dict[str, tuple[int, ...]]:
-    """The adapter's parameters, from the authors' `adapter_modules.py` and `dinov3_adapter.py`."""
+def adapter_shapes(injectors: bool) -> dict[str, tuple[int, ...]]:
+    """Names and shapes, from the authors' ``adapter_modules.py`` and ``dinov3_adapter.py``."""
     result: dict[str, tuple[int, ...]] = {'level_embed': (3, WIDTH)}
-    for i, channels in ((0, 3), (3, PRIOR), (6, PRIOR)):
-        result |= layer(f'spm.stem.{i}', PRIOR, channels, 3, 3, bias=False) | batch_norm(
-            f'spm.stem.{i + 1}', PRIOR
+    for i, channels in ((0, 3), (3, PRIOR_WIDTH), (6, PRIOR_WIDTH)):
+        result |= layer(f'spm.stem.{i}', PRIOR_WIDTH, channels, 3, 3, bias=False) | batch_norm(
+            f'spm.stem.{i + 1}', PRIOR_WIDTH
         )
     for k, (before, after) in {2: (1, 2), 3: (2, 4), 4: (4, 4)}.items():
-        result |= layer(f'spm.conv{k}.0', after * PRIOR, before * PRIOR, 3, 3, bias=False)
-        result |= batch_norm(f'spm.conv{k}.1', after * PRIOR)
+        result |= layer(
+            f'spm.conv{k}.0', after * PRIOR_WIDTH, before * PRIOR_WIDTH, 3, 3, bias=False
+        )
+        result |= batch_norm(f'spm.conv{k}.1', after * PRIOR_WIDTH)
     for k, width in {1: 1, 2: 2, 3: 4, 4: 4}.items():
-        result |= layer(f'spm.fc{k}', WIDTH, width * PRIOR, 1, 1) | batch_norm(f'norm{k}', WIDTH)
+        result |= layer(f'spm.fc{k}', WIDTH, width * PRIOR_WIDTH, 1, 1) | batch_norm(
+            f'norm{k}', WIDTH
+        )
     for i in range(4):
         if injectors:
-            result |= exchange(f'interactions.{i}.injector', 3) | {
+            result |= attention_shapes(f'interactions.{i}.injector', 3) | {
                 f'interactions.{i}.injector.gamma': (WIDTH,)
             }
         for name in (
@@ -84,7 +89,7 @@ def shapes(injectors: bool) -> dict[str, tuple[int, ...]]:
             name = f'interactions.{i}.{name}'
             hidden = WIDTH // 4
             result |= (
-                exchange(name, 1)
+                attention_shapes(name, 1)
                 | layer(f'{name}.ffn_norm', WIDTH)
                 | layer(f'{name}.ffn.fc1', hidden, WIDTH)
                 | layer(f'{name}.ffn.dwconv.dwconv', hidden, 1, 3, 3)
@@ -93,9 +98,10 @@ def shapes(injectors: bool) -> dict[str, tuple[int, ...]]:
     return result | layer('up', WIDTH, WIDTH, 2, 2)
 
 
-def blocks() -> dict[str, tuple[int, ...]]:
-    """The authors' transformer (`base/vit.py`): LayerScale, and a position for a class token that
-    it lacks.
+def backbone_shapes() -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the authors' transformer (``base/vit.py``).
+
+    It has LayerScale, and a position for a class token that it lacks.
     """
     result = {'pos_embed': (1, 17, WIDTH)} | layer('patch_embed.proj', WIDTH, 3, 16, 16)
     for i in range(4):
@@ -119,10 +125,10 @@ def random_weights(shape_of: dict[str, tuple[int, ...]], prefix: str = '') -> di
     }
 
 
-SCALED = dict(encoder=dict(layer_scale_init_value=1.0))
+LAYER_SCALE = dict(encoder=dict(layer_scale_init_value=1.0))
 
 
-def as_authors(model: ViTAdapter) -> dict[str, Tensor]:
+def by_authors_names(model: ViTAdapter) -> dict[str, Tensor]:
     """The adapter's tensors by the authors' names; without positions, which are adapted."""
     return {
         name.removeprefix('backbone.')
@@ -134,7 +140,7 @@ def as_authors(model: ViTAdapter) -> dict[str, Tensor]:
 
 
 def assert_loaded(model: ViTAdapter, weights: dict[str, Tensor], prefix: str = '') -> None:
-    loaded = as_authors(model)
+    loaded = by_authors_names(model)
     assert loaded.keys() == {
         name.removeprefix(prefix) for name in weights if 'pos_embed' not in name and prefix in name
     }
@@ -145,9 +151,9 @@ def assert_loaded(model: ViTAdapter, weights: dict[str, Tensor], prefix: str = '
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
 def test_checkpoint_of_the_authors_loads(prefix):
-    """As a file of the adapter alone, and as a part of a detector's."""
-    weights = random_weights(blocks() | shapes(True), prefix)
-    model = adapter(SCALED)
+    """The file has the adapter alone, or a detector with the prefix ``backbone.``."""
+    weights = random_weights(backbone_shapes() | adapter_shapes(True), prefix)
+    model = adapter(LAYER_SCALE)
     detector = nn.ModuleDict(dict(backbone=model, rpn_head=nn.Conv2d(2, 2, 1)))
     report = load_weights(
         detector if prefix else model, weights | ({'rpn_head.x': torch.ones(1)} if prefix else {})
@@ -163,16 +169,16 @@ def test_checkpoint_of_the_authors_loads(prefix):
 
 def test_detector_of_the_authors_loads_with_load_from(tmp_path):
     """MMEngine's ``load_from`` calls ``load_state_dict``."""
-    weights = random_weights(blocks() | shapes(True), 'backbone.')
+    weights = random_weights(backbone_shapes() | adapter_shapes(True), 'backbone.')
     torch.save(dict(state_dict=weights), tmp_path / 'theirs.pth')
-    model = nn.ModuleDict(dict(backbone=adapter(SCALED)))
+    model = nn.ModuleDict(dict(backbone=adapter(LAYER_SCALE)))
     load_checkpoint(model, str(tmp_path / 'theirs.pth'))
     assert_loaded(model['backbone'], weights, 'backbone.')
 
 
 def test_dinov3_file_without_backbone_keeps_the_backbone(tmp_path):
-    """The adapter loads from it, and the weights that the backbone loaded before stay."""
-    weights = random_weights(shapes(False), 'segmentation_model.0.') | {
+    """The adapter is loaded from it, and the backbone keeps the weights that it loaded before."""
+    weights = random_weights(adapter_shapes(False), 'segmentation_model.0.') | {
         'segmentation_model.1.predictor.x': torch.ones(2)
     }
     torch.save(weights, tmp_path / 'head.pth')
@@ -195,7 +201,9 @@ def test_dinov3_file_without_backbone_keeps_the_backbone(tmp_path):
     assert set(report.initialized.values()) == {
         f'the checkpoint has no {part}' for part in ('blocks', 'norm', 'patch_embed', 'pos_embed')
     }
-    assert report.ignored == {'segmentation_model.1.predictor.x': 'of the segmentor'}
+    assert report.ignored == {
+        'segmentation_model.1.predictor.x': 'belongs to the segmentation head'
+    }
 
 
 def test_plain_backbone_loads_into_an_adapter():
@@ -220,7 +228,7 @@ def test_plain_backbone_loads_into_an_adapter():
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
 def test_exported_weights_are_read_back(prefix):
-    model, other = (adapter(SCALED, interactions=1, num_extra_extractors=1) for _ in range(2))
+    model, other = (adapter(LAYER_SCALE, interactions=1, num_extra_extractors=1) for _ in range(2))
     state = {prefix + name: value for name, value in model.state_dict().items()}
     recognized = recognize(state)
     assert recognized.format.name == 'vit_adapter'
@@ -247,14 +255,14 @@ def test_plain_backbone_loads_from_a_trained_adapter():
 
 
 def test_checkpoints_that_do_not_fit_raise():
-    weights = random_weights(blocks() | shapes(True))
+    weights = random_weights(backbone_shapes() | adapter_shapes(True))
     with rejects(r'lacks .*interactions\.3\.extra_extractors\.2'):
-        load_weights(adapter(SCALED, num_extra_extractors=3), weights)
+        load_weights(adapter(LAYER_SCALE, num_extra_extractors=3), weights)
     with rejects(r'blocks\.0\.ls1\.gamma|gamma1.*layer_scale_init_value'):
         load_weights(adapter(), weights)
     beit = {f'blocks.{i}.attn.relative_position_bias_table': torch.ones(732, 2) for i in range(4)}
-    with rejects(r'blocks\.0\.attn\.relative_position_bias_table.*taken by no argument'):
-        load_weights(adapter(SCALED), weights | beit)
+    with rejects(r'blocks\.0\.attn\.relative_position_bias_table.*no argument creates it'):
+        load_weights(adapter(LAYER_SCALE), weights | beit)
     del weights['blocks.1.mlp.fc1.weight']
     with rejects(r'lacks blocks\.1\.mlp\.fc1\.weight'):
-        load_weights(adapter(SCALED), weights)
+        load_weights(adapter(LAYER_SCALE), weights)

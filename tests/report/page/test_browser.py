@@ -1,4 +1,4 @@
-"""The components of the page, without a browser."""
+"""The Gradio components of the page, built without a browser."""
 
 import sys
 
@@ -20,7 +20,7 @@ def test_missing_gradio_raises_with_its_extra(tiny, monkeypatch):
         MissingExtraError,
         match=r"vit-plugin demo needs gradio.*pip install -c tests/constraints.txt -e '.\[demo\]'",
     ):
-        browser.page(tiny_classifier(tiny), 'title')
+        browser.build_page(tiny_classifier(tiny), 'title')
 
 
 def test_examples_are_test_images(tiny, tmp_path):
@@ -28,15 +28,15 @@ def test_examples_are_test_images(tiny, tmp_path):
         cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3), dtype=np.uint8))
     (tmp_path / 'val.txt').write_text(''.join(f'{i}.png 0\n' for i in range(5)))
     model = tiny_classifier(tiny)
-    assert browser.examples(model) == []
+    assert browser.find_examples(model) == []
     model.cfg.test_dataloader = dict(
         dataset=dict(
             type='CustomDataset', data_prefix=str(tmp_path), ann_file=str(tmp_path / 'val.txt')
         )
     )
-    assert browser.examples(model) == [str(tmp_path / f'{i}.png') for i in (0, 2, 4)]
+    assert browser.find_examples(model) == [str(tmp_path / f'{i}.png') for i in (0, 2, 4)]
     model.cfg.test_dataloader.dataset.ann_file = 'of another machine.txt'
-    assert browser.examples(model) == []
+    assert browser.find_examples(model) == []
 
 
 @pytest.mark.parametrize(

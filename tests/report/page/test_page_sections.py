@@ -7,7 +7,7 @@ import torch
 from rejection import rejects
 from trained_models import tiny_classifier
 
-from vit_plugin.files.untrusted_text import markdown
+from vit_plugin.files.untrusted_text import escape_markdown
 from vit_plugin.inference.prepared_image import PreparedImage
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.classifier import Classifier, classifier_parts
@@ -30,8 +30,8 @@ def file(tmp_path, image) -> str:
     return str(tmp_path / 'a.png')
 
 
-def of_task(trained: TrainedModel, task: str, monkeypatch, **fields: np.ndarray) -> TrainedModel:
-    """A model of a task that returns this prediction."""
+def as_task(trained: TrainedModel, task: str, monkeypatch, **fields: np.ndarray) -> TrainedModel:
+    """Turn a model into one of a task that always predicts the class cat with these fields."""
     trained.model.head, trained.task, trained.has_pixels = None, task, True
     prediction = trained.prediction_class(None, np.array([1]), ['cat'], np.array([0.9]), **fields)
     monkeypatch.setattr(trained, 'predict', lambda images: [prediction])
@@ -79,7 +79,7 @@ def test_very_long_images_raise(tiny, tmp_path):
 
 
 def test_boxes_are_drawn_above_the_lowest_score(tiny, file, monkeypatch):
-    model = of_task(
+    model = as_task(
         tiny_classifier(tiny), 'detection', monkeypatch, boxes=np.array([[2.0, 2, 9, 9]])
     )
     with_box, without_box = (
@@ -88,6 +88,7 @@ def test_boxes_are_drawn_above_the_lowest_score(tiny, file, monkeypatch):
     assert (with_box.text, without_box.text) == ('1 cat', 'nothing')
     assert list(with_box.pictures) == [page_sections.FOUND, *PICTURES]
     drawn, plain = (shown.pictures[page_sections.FOUND] for shown in (with_box, without_box))
+    # Small images are enlarged before anything is drawn, this one seven times.
     enlarged = cv2.imread(file)[..., ::-1].repeat(7, axis=0).repeat(7, axis=1)
     assert np.array_equal(plain, enlarged)
     assert not np.array_equal(drawn, plain)
@@ -96,7 +97,7 @@ def test_boxes_are_drawn_above_the_lowest_score(tiny, file, monkeypatch):
 
 def test_maps_are_drawn(tiny, file, monkeypatch):
     labels = np.zeros((32, 48), int)
-    model = of_task(tiny_classifier(tiny), 'segmentation', monkeypatch, map=labels)
+    model = as_task(tiny_classifier(tiny), 'segmentation', monkeypatch, map=labels)
     shown = page_sections.answer_picture(model, file, size=32)
     assert shown.text == 'cat 90%'
     assert isinstance(shown.pictures[page_sections.FOUND], np.ndarray)
@@ -139,4 +140,6 @@ def test_names_of_classes_are_escaped(tiny):
     name = '![](https://example.org/beacon.png)'
     model = tiny_classifier(tiny, [name, 'b', 'c'])
     model.has_pixels = True
-    assert page_sections.describe_model(model).endswith(f'Its classes: {markdown(name)}, b, c.')
+    assert page_sections.describe_model(model).endswith(
+        f'Its classes: {escape_markdown(name)}, b, c.'
+    )

@@ -1,3 +1,5 @@
+"""Boxes, label maps and class names as they are drawn on an image."""
+
 import numpy as np
 import pytest
 

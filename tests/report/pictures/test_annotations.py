@@ -1,3 +1,5 @@
+"""Ground truth and predictions as they are read from data samples of the frameworks."""
+
 import numpy as np
 import pytest
 import torch

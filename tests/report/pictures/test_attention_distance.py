@@ -1,3 +1,5 @@
+"""Mean attention distances, for attention weights that are known."""
+
 import pytest
 import torch
 from visualization_models import build

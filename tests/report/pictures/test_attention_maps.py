@@ -1,3 +1,5 @@
+"""Attention weights, which must reproduce the output of the model's own layers, and rollout."""
+
 import pytest
 import torch
 from rejection import rejects

@@ -1,3 +1,5 @@
+"""The learning curve: its metrics, its smoothed loss and its axes."""
+
 import numpy as np
 import pytest
 

@@ -1,3 +1,5 @@
+"""Scores by class, compared with those of scikit-learn, and their tables."""
+
 import numpy as np
 import pytest
 from sklearn.metrics import precision_recall_fscore_support
@@ -29,7 +31,7 @@ def test_scores_equal_scikit_learns():
         assert row['samples'] == samples
 
 
-def test_classes_without_samples_change_no_mean():
+def test_classes_that_never_occur_change_no_mean():
     matrix = np.array([[3, 1, 0], [1, 5, 0], [0, 0, 0]])
     scores = class_scores(count_samples(matrix))
     assert scores['macro'] == class_scores(count_samples(matrix[:2, :2]))['macro']

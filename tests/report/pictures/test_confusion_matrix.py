@@ -1,3 +1,5 @@
+"""Titles, numbers and names of confusion matrices with few and many classes."""
+
 import numpy as np
 import pytest
 

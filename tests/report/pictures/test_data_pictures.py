@@ -1,3 +1,5 @@
+"""Charts of the labels and pictures of a batch, drawn without a change to the data set."""
+
 import random
 
 import numpy as np

@@ -1,4 +1,7 @@
-"""All our backbones can be drawn and probed, also those with another forward."""
+"""Each registered backbone can be drawn and probed, also one whose forward differs.
+
+A backbone that is no :class:`VisionTransformer` inside is rejected with one sentence.
+"""
 
 import math
 
@@ -78,14 +81,16 @@ def test_each_backbone_is_drawn_and_probed(name):
     assert (rollout[:, 1] > 0).all()
     assert (attention_distances(model, images) > 0).all()
     assert position_similarity(model).shape == (4, 4, 4, 4)
+    # The features of the last block that probing reads, which are stored in half precision.
     last = [*maps_at(backbone, images[:1], (1, len(backbone.blocks)))][-1]
     torch.testing.assert_close(
         torch.tensor(last).float(), features[0].permute(1, 2, 0), atol=4e-3, rtol=4e-3
     )
 
 
-def test_all_backbones_are_in_the_table():
-    # TransformersBackbone needs transformers, and computes with its modules.
+def test_all_registered_backbones_are_tested():
+    # TransformersBackbone needs transformers, and computes with its modules. A backbone is a class
+    # with the method no_weight_decay.
     names = {*OURS.module_dict, *OURS.lazy_modules} - {'TransformersBackbone'}
     assert {name for name in names if hasattr(OURS.get(name), 'no_weight_decay')} == {*BACKBONES}
 

@@ -1,3 +1,5 @@
+"""The features of patches and their colors, which several images share."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""A figure as an array of pixels."""
+
 import numpy as np
 
 from vit_plugin.report.pictures.figure_files import as_pixels

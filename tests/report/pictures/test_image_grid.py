@@ -1,3 +1,5 @@
+"""Titles and legends of a page of images."""
+
 import numpy as np
 
 from vit_plugin.report.pictures.annotations import Annotations

@@ -1,3 +1,5 @@
+"""Charts of the counts of classes, and of the places and sizes of boxes."""
+
 import numpy as np
 import pytest
 

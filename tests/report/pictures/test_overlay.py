@@ -1,3 +1,5 @@
+"""Maps of patches over an image: their place, the panels and the titles."""
+
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +11,7 @@ from vit_plugin.report.pictures.overlay import draw_over
 def test_maps_cover_the_padded_image_and_are_cropped_to_it():
     image = np.full((20, 30, 3), 9, dtype=np.uint8)
     heat = torch.zeros(4, 4)
-    heat[:, 3] = 1.0  # in the padding, from column 24 on
+    heat[:, 3] = 1.0  # columns 24 to 31, of which 30 and 31 are padding
     figure = draw_over(image, [heat], ['head 0'], (32, 32))
     assert [axes.get_title() for axes in figure.axes] == ['image', 'head 0']
     drawn = figure.axes[1].images[1].get_array()

@@ -1,3 +1,5 @@
+"""Similarities of position embeddings, for models with each kind of positions."""
+
 import pytest
 import torch
 from rejection import rejects

@@ -104,15 +104,15 @@ def test_images_without_an_error_are_not_among_the_worst():
 def test_average_precision_equals_that_of_mmdetection(tmp_path, masks):
     from mmdet.evaluation import CocoMetric
 
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     samples, images, annotations = [], [], []
     for number in range(12):
-        corners = draw.integers(0, 30, (5, 2))
+        corners = rng.integers(0, 30, (5, 2))
         boxes = np.hstack(
-            (corners, corners + draw.integers(6, 30, (5, 2)), draw.integers(0, 2, (5, 1)))
+            (corners, corners + rng.integers(6, 30, (5, 2)), rng.integers(0, 2, (5, 1)))
         )
         predicted = np.hstack(
-            (boxes + draw.integers(-2, 3, (5, 5)) * [1, 1, 1, 1, 0], draw.random((5, 1)).round(3))
+            (boxes + rng.integers(-2, 3, (5, 5)) * [1, 1, 1, 1, 0], rng.random((5, 1)).round(3))
         )
         # The last box of an image is a crowd, which is ignored.
         samples.append(sample(boxes[:4], predicted.clip(0), boxes[4:], masks))
@@ -163,7 +163,7 @@ def test_average_precision_equals_that_of_mmdetection(tmp_path, masks):
         names |= dict(mask_AP='segm_mAP', mask_AP50='segm_mAP_50', mask_AP75='segm_mAP_75')
     assert 5 < scores['macro']['AP'] < 95
     assert scores['macro'] == pytest.approx(
-        {name: 100 * expected[f'coco/{theirs}'] for name, theirs in names.items()},
+        {name: 100 * expected[f'coco/{metric_name}'] for name, metric_name in names.items()},
         abs=0.051,  # MMDetection rounds to three digits
     )
     by_class = [row['mask_AP' if masks else 'AP'] for row in scores['per_class']]

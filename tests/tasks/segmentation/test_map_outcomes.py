@@ -50,11 +50,11 @@ def test_scores_equal_those_of_mmsegmentation():
     pytest.importorskip('mmseg')
     from mmseg.evaluation import IoUMetric
 
-    draw = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     metric, outcomes = IoUMetric(), MapOutcomes(CLASSES, 4)
     metric.dataset_meta = dict(classes=CLASSES)
     for position in range(4):
-        true, predicted = torch.randint(0, 3, (2, 5, 7), generator=draw)
+        true, predicted = torch.randint(0, 3, (2, 5, 7), generator=rng)
         data_sample = sample(true.tolist(), predicted.tolist())
         outcomes.add(position, data_sample)
         maps = {name: data_sample.get(name).to_dict() for name in ('gt_sem_seg', 'pred_sem_seg')}

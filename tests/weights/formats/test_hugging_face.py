@@ -85,8 +85,13 @@ ONE_WAY = ('CLIPModel', 'SiglipModel')  # read only: we have no text towers
 ABSENT = ('mask_token', 'empty_weight', 'register_tokens')
 
 
-def theirs(name: str, sizes: dict[str, Any]) -> nn.Module:
-    """A random model of transformers."""
+def random_model(name: str, sizes: dict[str, Any]) -> nn.Module:
+    """A model of transformers with random weights.
+
+    Args:
+        name: its class.
+        sizes: arguments of its config.
+    """
     transformers = pytest.importorskip('transformers', minversion='5.23')
     model_class = getattr(transformers, name)
     detector = name.removesuffix('ForObjectDetection')
@@ -105,7 +110,7 @@ def theirs(name: str, sizes: dict[str, Any]) -> nn.Module:
 @pytest.mark.parametrize(('name', 'sizes', 'form'), [row for row in MODELS if row[2] in FORMATS])
 def test_round_trip(name: str, sizes: dict[str, Any], form: str, tmp_path: Path) -> None:
     """Files are recognized like models in memory, and exported files load as the same model."""
-    model = theirs(name, sizes)
+    model = random_model(name, sizes)
     weights = open_checkpoint(saved(model, tmp_path)).weights
     ours = recognize(weights)
     in_memory = recognize(model.state_dict())
@@ -134,4 +139,6 @@ def test_recorded_files_have_the_names_of_transformers(name: str, tmp_path: Path
     golden = recorded(Path(__file__).parents[2] / f'golden/lw_detr/{detector}.npz')
     sizes_of_name = {model_name: sizes for model_name, sizes, _ in MODELS}
     names = {key.removeprefix('params/') for key in golden if key.startswith('params/')}
-    assert names == {*open_checkpoint(saved(theirs(name, sizes_of_name[name]), tmp_path)).weights}
+    assert names == {
+        *open_checkpoint(saved(random_model(name, sizes_of_name[name]), tmp_path)).weights
+    }

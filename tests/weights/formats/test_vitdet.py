@@ -134,12 +134,13 @@ def expected(state: dict[str, Tensor], image: Tensor, table: Tensor) -> Tensor:
 
 
 def interpolated(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Tensor:
+    """A table (h*w, C) of positions for the old grid (h, w), as one for the new grid (h, w, C)."""
     image = table.unflatten(0, old).permute(2, 0, 1)[None]
     return F.interpolate(image, new, mode='bicubic', antialias=True)[0].permute(1, 2, 0)
 
 
 def renamed(style: str, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights with detectron2's names under the names of a style."""
+    """Weights with detectron2's names under the names of a style: ``'detectron2'``, ``'mmdet'``."""
     if style == 'detectron2':
         return weights
     return {name.replace('backbone.net.', 'backbone.'): value for name, value in weights.items()}

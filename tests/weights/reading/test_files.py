@@ -1,3 +1,8 @@
+"""Checkpoint files of every format are read, and hostile or damaged ones are refused.
+
+No code in a file is ever run.
+"""
+
 import pickle
 import zipfile
 from collections import OrderedDict
@@ -31,7 +36,7 @@ class Hostile:
         return Path.touch, (self.path,)
 
 
-class Reach:
+class AttributeGetter:
     """Gets an attribute of a class when it is unpickled."""
 
     def __init__(self, owner: type, name: str) -> None:
@@ -124,12 +129,14 @@ def test_namespaces_are_read(tmp_path):
 
 
 def test_getattr_reaches_only_the_methods_of_a_history(tmp_path):
-    for reach in (
+    for attribute in (
         (OrderedDict, 'update'),
         (HistoryBuffer, '__init__'),
         (HistoryBuffer, 'register_statistics'),
     ):
-        torch.save({'state_dict': STATE, 'x': Reach(*reach)}, tmp_path / 'weights.pth')
+        torch.save(
+            {'state_dict': STATE, 'x': AttributeGetter(*attribute)}, tmp_path / 'weights.pth'
+        )
         with rejects('could run code'):
             open_checkpoint(tmp_path / 'weights.pth')
     history = HistoryBuffer(np.array([1.0, 3.0]), np.array([1, 1]))
@@ -142,7 +149,7 @@ def test_getattr_reaches_only_the_methods_of_a_history(tmp_path):
 
 
 @pytest.mark.parametrize('suffix', SUFFIXES)
-@pytest.mark.parametrize('share', [0.0, 0.3, 0.9])
+@pytest.mark.parametrize('share', [0.0, 0.3, 0.9])  # of the file that remains
 def test_truncated_files_raise_one_sentence(tmp_path, suffix, share):
     path = tmp_path / f'weights{suffix}'
     save(path)
@@ -167,7 +174,7 @@ def test_init_weights_runs_no_code(tmp_path, tiny):
 
 @pytest.mark.parametrize('form', ['zip', 'pickle'])
 @pytest.mark.parametrize(
-    'reach',
+    'call',
     [
         (np.ndarray, ((1,), np.dtype('O'), b'A' * 8)),
         (np.ndarray, ((2**44,), np.dtype('u1'))),
@@ -175,10 +182,12 @@ def test_init_weights_runs_no_code(tmp_path, tiny):
         (np.dtype, ('O8',)),
     ],
 )
-def test_arrays_over_memory_that_a_file_chooses_are_not_created(tmp_path, form, reach):
+def test_arrays_over_memory_that_a_file_chooses_are_not_created(tmp_path, form, call):
     class Forged:
+        """Makes this call, a function and its arguments, when it is unpickled."""
+
         def __reduce__(self):
-            return reach
+            return call
 
     path, content = tmp_path / 'weights.pth', {'state_dict': dict(STATE), 'x': Forged()}
     if form == 'pickle':

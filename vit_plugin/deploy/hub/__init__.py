@@ -1,1 +1,5 @@
-"""Write a trained model as a folder for Hugging Face's hub that other libraries can read."""
+"""Write a trained model as a folder for Hugging Face's hub that other libraries can read.
+
+``publishing.py`` writes and uploads the folder. How the models of a task are written for a library
+is a ``WrittenTask``, which the task declares.
+"""

@@ -1,11 +1,11 @@
-"""The model card, from the files in a run's folder. Nothing in it is a guess."""
+"""The model card, a folder's ``README.md``, from the files in a run's folder without any guess."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vit_plugin.files.untrusted_text import markdown, markdown_code, markdown_table
+from vit_plugin.files.untrusted_text import escape_markdown, markdown_code, markdown_table
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.report.data_table import data_table
 from vit_plugin.report.pictures.class_scores import scores_as_markdown
@@ -32,15 +32,14 @@ class Card:
 
     Attributes:
         trained: the model.
-        checkpoint: its path. The files of its run are next to it.
+        checkpoint: its path. The files of its run, such as ``metrics.json``, are next to it.
         name: ``USER/NAME``.
-        library: another library that reads the folder.
+        library: another library that reads the folder, or None.
         difference: how much the outputs of ``library`` differ, see
             :func:`~vit_plugin.deploy.hub.written_task.difference`.
         license: the hub's name of the license.
         record: where the weights come from.
-
-    The attribute ``pictures`` has the PNG pictures of the run, by name.
+        pictures: the PNG pictures of the run, by name.
 
     Raises:
         ConfigError: if a file of the run is a link or not what its name says, see
@@ -77,10 +76,12 @@ class Card:
 
     def _task(self) -> str:
         """The hub's name of the model's task."""
+        # Detectors and segmentors have no `head`. A classifier without a head has None.
         has_head = getattr(self.trained.model, 'head', self) is not None
         return tasks()[self.trained.task].hub if has_head else ENCODER_TASK
 
     def _head(self) -> Iterator[str]:
+        """The metadata in YAML, which the hub reads, and the title."""
         task, title = self._task(), self.name.rpartition('/')[2]
         yield '---'
         yield f'library_name: {self.library.name if self.library else "vit_plugin"}'
@@ -122,7 +123,7 @@ class Card:
                 'from those of the run a little.'
             )
         if names := self.trained.classes:
-            text = ', '.join(map(markdown, names[:MAX_CARD_CLASSES]))
+            text = ', '.join(map(escape_markdown, names[:MAX_CARD_CLASSES]))
             if len(names) > MAX_CARD_CLASSES:
                 text += f' and {len(names) - MAX_CARD_CLASSES} more'
             yield from ('', f'{len(names)} classes: {text}.')
@@ -134,7 +135,9 @@ class Card:
             return
         rows = [['validation, per cent', 'last', 'best']]
         for name, value in self.metrics['last'].items():
-            rows.append([markdown(name), f'{value:.2f}', f'{self.metrics["best"][name]:.2f}'])
+            rows.append(
+                [escape_markdown(name), f'{value:.2f}', f'{self.metrics["best"][name]:.2f}']
+            )
         yield markdown_table(rows, numbers=2)
         if self.scores:
             yield from ('', scores_as_markdown(self.scores).rstrip())
@@ -147,11 +150,14 @@ class Card:
         if not report:
             yield 'The folder of the run has no report of its data.'
             return
-        yield f'{markdown(report["form"])}, {len(report["classes"])} classes.'
+        yield f'{escape_markdown(report["form"])}, {len(report["classes"])} classes.'
         yield from ('', data_table(report['parts'], report['classes'][:MAX_CARD_CLASSES]))
         # Only counts: file names may be private.
         for finding in report['findings']:
-            yield from ('', f'### {markdown(finding["what"])}: {markdown(finding["count"])}')
+            yield from (
+                '',
+                f'### {escape_markdown(finding["what"])}: {escape_markdown(finding["count"])}',
+            )
 
     def _training(self) -> Iterator[str]:
         yield from ('## Training', '')
@@ -162,26 +168,26 @@ class Card:
                 f'{markdown_code(Path(self.checkpoint).name)}.'
             )
         settings = read_settings(open_checkpoint(self.checkpoint, payload=False))
-        # A hub folder only keeps what prediction needs.
+        # The config in a hub folder only has the settings for prediction, so no initial weights.
         if not settings or weights_in(Path(self.checkpoint).parent):
             yield 'Its config was not found, so that it is not known what it began with.'
             return
         # Names only, without local folders.
-        begun = [
+        start_names = [
             markdown_code(source if '://' in source else Path(source).name)
             for source in dict.fromkeys(source for _, source in initial_weights(settings))
         ]
-        named = ', '.join(begun) or 'no weights'
-        yield f'The config of the training names {named} to begin with.'
+        names = ', '.join(start_names) or 'no weights'
+        yield f'The config of the training names {names} to begin with.'
 
     def _terms(self) -> Iterator[str]:
         yield from ('## License', '')
         stated = f'`{self.license}`' if self.license else 'Not stated by who uploaded this'
         yield f'{stated}. Weights and data that it began with have licenses of their own:'
         yield from ('', '| | from | license | SHA-256 |', '|---|---|---|---|')
-        for depth, part, origin in self.record.walk():
+        for depth, role, origin in self.record.walk():
             if depth:  # the first record is the model itself
                 unstated = 'of what it began with' if origin.links else 'not stated'
                 license = origin.license or unstated
-                cells = '> ' * (depth - 1) + part, origin.source, license, origin.sha256[:16]
-                yield f'| {" | ".join(map(markdown, cells))} |'
+                cells = '> ' * (depth - 1) + role, origin.source, license, origin.sha256[:16]
+                yield f'| {" | ".join(map(escape_markdown, cells))} |'

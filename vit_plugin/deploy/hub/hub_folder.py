@@ -1,4 +1,4 @@
-"""The content of a hub folder for another library, and facts about a model that determine it."""
+"""The content of a hub folder for another library, and the properties of a model that decide it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.necks.token_pooling import TokenPooling
 
-HUB_POOLING = dict(cls_token='cls', avg_featmap='avg')
+HUB_POOLING = dict(cls_token='cls', avg_featmap='avg')  # by the backbone's out_type
 DISTILLED_HEAD = 'DistilledViTClsHead'
 PLAIN_STEM = 'PatchEmbed'
-Outputs = Callable[[Tensor], Tensor]  # normalized images -> logits, or features without a head
+# Computes with a folder's model: normalized images -> logits, or features without a head.
+OutputFunction = Callable[[Tensor], Tensor]
 
 
 class HubFolder(NamedTuple):
@@ -37,8 +38,8 @@ def hub_class_names(trained: TrainedModel) -> list[str]:
 def hub_pooling(model: nn.Module) -> str:
     """How tokens become the input of the head, or the features.
 
-    ``'distilled'``, the mode of a pooling neck, or else the backbone's ``out_type``, which is
-    ``'cls'`` or ``'avg'`` where transformers and timm have the same pooling.
+    It is ``'distilled'`` for a head with two tokens, else the mode of a pooling neck, else the
+    backbone's ``out_type``: ``'cls'`` or ``'avg'`` if transformers and timm have it too.
     """
     if model.with_head and type(model.head).__name__ == DISTILLED_HEAD:
         return 'distilled'

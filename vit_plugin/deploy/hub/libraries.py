@@ -1,7 +1,7 @@
-"""The libraries that also read a folder of the hub.
+"""The libraries that also read a folder of the hub: timm and transformers.
 
-The library's config is written from the sizes of the model. Equality is then tested: the folder is
-read back, and outputs are compared, see :class:`~vit_plugin.deploy.hub.written_task.WrittenTask`.
+A library's config is written from the sizes of the model. The folder is then read back, and its
+outputs must equal the model's, see :class:`~vit_plugin.deploy.hub.written_task.WrittenTask`.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Library(NamedTuple):
     crop: str
 
 
-LIBRARIES = {
+LIBRARIES = {  # by the name of the format in --to
     'timm': Library(
         'timm',
         example="import timm\n\nmodel = timm.create_model('{timm}', pretrained=True).eval()",
@@ -62,7 +62,7 @@ def with_crop(settings: Any, crop: str) -> Any:
 
 
 def tolerance_of(trained: TrainedModel, dtype: str | None) -> float:
-    """The tolerance of outputs, relative to the largest.
+    """The tolerance of a library's outputs, relative to the largest.
 
     Args:
         trained: the model.

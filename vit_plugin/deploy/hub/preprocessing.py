@@ -11,6 +11,7 @@ from vit_plugin.inference.prepared_image import takes_rgb
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.zoo.data_config import PILLOW_INTERPOLATIONS
 
+# timm's name of an interpolation -> its number in Pillow, which transformers writes as `resample`.
 RESAMPLE = {name: number for number, name in PILLOW_INTERPOLATIONS.items() if number is not None}
 
 
@@ -43,19 +44,22 @@ def _scale(steps: list[PipelineStep], native_size: tuple[int, ...]) -> dict[str,
         dict(resize=['exact', *native_size[::-1]], interpolation='bilinear')
     ]
     crop = others[0].get('crop') if others else None
-    rule, *sides = resize.get('resize', [''])  # see pixel_steps
+    rule, *sides = resize.get('resize', [''])  # a key of pixel_steps.RESIZE_RULES, and arguments
     method = resize.get('interpolation')
     has_only_crop = len(others) == (0 if crop is None else 1)
     if method in RESAMPLE and has_only_crop:
         if rule == 'exact':
             width, height = crop or sides
-            return dict(
-                size=(height, width),
-                interpolation=method,
-                crop_pct=width / sides[0],
-                crop_mode='squash',
-            )
-        if rule == 'edge' and sides[0] == 'short' and crop:
+            crop_pct = width / sides[0]
+            # timm has one crop_pct for both sides. A pixel is tolerated, since it rounds the sides.
+            if abs(height / crop_pct - sides[1]) < 1:
+                return dict(
+                    size=(height, width),
+                    interpolation=method,
+                    crop_pct=crop_pct,
+                    crop_mode='squash',
+                )
+        if rule == 'edge' and sides[0] == 'short' and crop:  # then sides[1] is its length
             return dict(
                 size=tuple(crop[::-1]),
                 interpolation=method,
@@ -64,7 +68,7 @@ def _scale(steps: list[PipelineStep], native_size: tuple[int, ...]) -> dict[str,
             )
     raise ConfigError(
         f'its pipeline ({", ".join(next(iter(step)) for step in steps)}) is not a resize, or one '
-        'of the shorter side and a crop'
+        'of the shorter side, or of both sides by one factor, and a crop'
     )
 
 
@@ -78,6 +82,7 @@ def processor_of(pixels: Mapping[str, Any], processor: str = '') -> dict[str, An
         processor: the class of the image processor. Default: by the ``crop_mode``.
     """
     _, height, width = pixels['input_size']
+    # The size before the crop, rounded half up.
     rows, columns = (math.floor(side / pixels['crop_pct'] + 0.5) for side in (height, width))
     center = pixels['crop_mode'] == 'center'
     # CLIPImageProcessor resizes the shorter side, ViTImageProcessor both sides.

@@ -1,4 +1,8 @@
-"""Write a trained model as a folder of the hub, and upload it."""
+"""Write a trained model as a folder of the hub, and upload it.
+
+A folder has the names and the config of a library that can read it, if there is one, and an entry
+of this package, with which it is read here as the run's own model.
+"""
 
 import json
 import os
@@ -32,15 +36,15 @@ from .run_files import check_not_linked
 from .written_task import difference, written_task
 
 HUB = 'hf://'
-OWN_FORMAT = 'vit_plugin'  # our own format, for models that no other library has
+OWN_FORMAT = 'vit_plugin'  # the format for models that no other library has
 PROCESSOR = 'preprocessor_config.json'
-PUBLISHED_FACTS = ('classes', 'palette')  # facts about the data that may be published
+PUBLISHED_METADATA = ('classes', 'palette')  # metadata of the data set that may be published
 
 
 def publish(
     source: str,
     target: str,
-    form: str | None = None,
+    hub_format: str | None = None,
     dtype: str | None = None,
     license: str | None = None,
     private: bool = False,
@@ -51,7 +55,7 @@ def publish(
     Args:
         source: a checkpoint, or the folder of a run.
         target: a folder that does not exist or is empty, or ``hf://USER/NAME``.
-        form: ``'timm'``, which transformers with timm installed also reads, ``'hf'`` for
+        hub_format: ``'timm'``, which transformers with timm installed also reads, ``'hf'`` for
             transformers, or ``'vit_plugin'``. Default: the first that supports the model.
         dtype: dtype of the weights. Default: that of the source.
         license: the hub's name of the license.
@@ -67,10 +71,10 @@ def publish(
             the target is not a new or empty folder, if a file of the run is a link or not what its
             name says, or if the hub refuses.
     """
-    if form not in (None, OWN_FORMAT, *LIBRARIES):
+    if hub_format not in (None, OWN_FORMAT, *LIBRARIES):
         raise ConfigError(
-            f'--to {form}: a folder of the hub is read by {", ".join((*LIBRARIES, OWN_FORMAT))}; '
-            'give one of them, or a file as the target.'
+            f'--to {hub_format}: a folder of the hub is read by '
+            f'{", ".join((*LIBRARIES, OWN_FORMAT))}; give one of them, or a file as the target.'
         )
     if target.startswith(HUB):
         name = target.removeprefix(HUB)
@@ -84,7 +88,7 @@ def publish(
         raise ConfigError(f'{source!r} holds no config of a model; give the checkpoint of a run.')
     with _upload_folder(name) if target.startswith(HUB) else new_folder(target) as folder:
         record = converted_record(address_record(path), name, license or '')
-        written = _write(trained, folder, form, dtype, record)
+        written = _write(trained, folder, hub_format, dtype, record)
         card = Card(trained, path, name, written.library, written.difference, license, record)
         (folder / CARD).write_text(card.text(), encoding='utf-8')
         for picture, content in card.pictures.items():
@@ -97,6 +101,7 @@ def publish(
 
 @contextmanager
 def _upload_folder(name: str) -> Iterator[Path]:
+    """A temporary folder with the name of the model, as a card shows it."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary, os.path.basename(name))
         folder.mkdir()
@@ -110,18 +115,19 @@ def _check_empty(folder: Path) -> None:
 
 
 class WrittenFolder(NamedTuple):
-    """The library that reads a folder, and the content of its ``config.json``.
+    """A written folder: the library that reads it, and the content of its ``config.json``.
 
     Attributes:
         difference: see :func:`~vit_plugin.deploy.hub.written_task.difference`.
-        is_tried: whether the library itself has read the folder, instead of our reader.
+        is_read_by_library: whether the library itself has read the folder. Otherwise it is not
+            installed, and only this package's reader of its folders has.
         reason: the reason if there is no library.
     """
 
     library: Library | None
     config: dict[str, Any]
     difference: float = 0.0
-    is_tried: bool = True
+    is_read_by_library: bool = True
     reason: str = ''
 
     def __str__(self) -> str:
@@ -132,7 +138,7 @@ class WrittenFolder(NamedTuple):
             f'read by vit_plugin and {name}, whose {_name_outputs(self.config)} differ by up to '
             f'{self.difference:.0e} of the largest'
         )
-        if not self.is_tried:
+        if not self.is_read_by_library:
             sentence += f' (by our reader of its folders, since {name} is not installed)'
         return sentence
 
@@ -142,21 +148,25 @@ def _name_outputs(config: Mapping[str, Any]) -> str:
 
 
 def _write(
-    trained: TrainedModel, folder: Path, form: str | None, dtype: str | None, record: Provenance
+    trained: TrainedModel,
+    folder: Path,
+    hub_format: str | None,
+    dtype: str | None,
+    record: Provenance,
 ) -> WrittenFolder:
-    """Write weights and configs into a folder, with the record of the weights.
+    """Write weights and configs into a folder, with the provenance record of the weights.
 
     They are for the first library that supports the model, or else for this package alone.
     """
     written, reasons = None, []
-    for name in [form] if form else LIBRARIES:
+    for name in [hub_format] if hub_format else LIBRARIES:
         try:
             written = _write_for_library(trained, folder, name, dtype, record)
             break
         except ConfigError as error:
-            if form in LIBRARIES:
+            if hub_format in LIBRARIES:
                 reason = first_line(error).rstrip('.')
-                raise ConfigError(f'--to {form}: {reason}; leave --to out.') from error
+                raise ConfigError(f'--to {hub_format}: {reason}; leave --to out.') from error
             reasons.append(first_line(error).rstrip('.'))
     if written is None:
         written = WrittenFolder(
@@ -169,7 +179,7 @@ def _write(
     entry = dict(
         version=__version__,
         config=_config_text(trained, written.library),
-        dataset_meta=_published_facts(trained),
+        dataset_meta=_published_metadata(trained),
         provenance=record.plain(),
     )
     _write_json(folder / HUB_CONFIG, {**written.config, ENTRY: entry})
@@ -177,32 +187,33 @@ def _write(
 
 
 def _write_for_library(
-    trained: TrainedModel, folder: Path, form: str, dtype: str | None, record: Provenance
+    trained: TrainedModel, folder: Path, hub_format: str, dtype: str | None, record: Provenance
 ) -> WrittenFolder:
     """Write the files of a library, and check that it reads the same model.
 
     Raises:
         ConfigError: if the library does not support the model.
     """
-    if form == OWN_FORMAT:
+    if hub_format == OWN_FORMAT:
+        # _write reports it as the reason why no other library reads the folder.
         raise ConfigError('--to vit_plugin asks for its own names')
     task, pixels = written_task(trained), timm_data_config(trained)
     errors = []
-    for config, weights in task.folders(trained, form, pixels):
+    for config, weights in task.folders(trained, hub_format, pixels):
         _write_weights(folder, weights, dtype, record)
         _write_json(folder / HUB_CONFIG, config)
         _write_json(folder / PROCESSOR, processor_of(pixels, task.processor))
         size = pixels['input_size'][1:]
         try:
-            return _compare(trained, form, folder, config, tolerance_of(trained, dtype), size)
+            return _compare(trained, hub_format, folder, config, tolerance_of(trained, dtype), size)
         except ConfigError as error:
             errors.append(error)
-    raise errors[0]  # the likeliest folder's
+    raise errors[0]  # the error of the likeliest folder
 
 
 def _compare(
     trained: TrainedModel,
-    form: str,
+    hub_format: str,
     folder: Path,
     config: dict[str, Any],
     tolerance: float,
@@ -213,7 +224,7 @@ def _compare(
     Raises:
         ConfigError: if the outputs differ.
     """
-    library, readers = LIBRARIES[form], written_task(trained).readers[form]
+    library, readers = LIBRARIES[hub_format], written_task(trained).readers[hub_format]
     with rejecting(f'{library.name} cannot read it'):
         all_outputs = [reader(folder, config) for reader in readers]
         largest = max(
@@ -224,7 +235,7 @@ def _compare(
             f"{library.name}'s {_name_outputs(config)} differ by {largest:.1e} of the largest"
         )
     # The last reader is the library's own, which returns None if it is not installed.
-    return WrittenFolder(library, config, largest, is_tried=all_outputs[-1] is not None)
+    return WrittenFolder(library, config, largest, all_outputs[-1] is not None)
 
 
 def _write_weights(
@@ -256,9 +267,9 @@ def _config_text(trained: TrainedModel, library: Library | None) -> str:
     return ''.join(f'{name} = {settings[name]!r}\n' for name in PREDICT if name in settings)
 
 
-def _published_facts(trained: TrainedModel) -> dict[str, Any]:
-    facts = {name: trained.meta.get(name) for name in PUBLISHED_FACTS}
-    return {name: list(value) for name, value in facts.items() if isinstance(value, (list, tuple))}
+def _published_metadata(trained: TrainedModel) -> dict[str, Any]:
+    values = {name: trained.meta.get(name) for name in PUBLISHED_METADATA}
+    return {name: list(value) for name, value in values.items() if isinstance(value, (list, tuple))}
 
 
 def upload(folder: Path, name: str, private: bool = False) -> None:
@@ -270,7 +281,7 @@ def upload(folder: Path, name: str, private: bool = False) -> None:
     from huggingface_hub import HfApi
 
     api = HfApi(library_name='vit_plugin', library_version=__version__)
-    with rejecting(  # errors of the hub, and of the library that it asks with
+    with rejecting(  # any error: those of the hub, of the network and of huggingface_hub
         f'{HUB}{name} cannot be written',
         'log in with hf auth login, or set HF_TOKEN to a token that may write there, and check the '
         'name and the network',

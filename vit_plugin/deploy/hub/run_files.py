@@ -1,4 +1,7 @@
-"""The publishable files in a run's folder, each checked to be what its name says."""
+"""The files of a run that a hub folder publishes, each checked to be what its name says.
+
+A folder may come from someone else: a link in it could publish a private file.
+"""
 
 import io
 import json
@@ -24,7 +27,7 @@ Number = Annotated[float, Field(allow_inf_nan=True)]
 
 
 class Metrics(OpenDict):
-    """``metrics.json``, as far as a card has it."""
+    """``metrics.json``, as far as a card shows it."""
 
     last: dict[Name, Number]
     best: dict[Name, Number]
@@ -56,7 +59,7 @@ class ReportedFinding(OpenDict):
 
 
 class DataReport(OpenDict):
-    """``data_report.json``, as far as a card has it."""
+    """``data_report.json``, as far as a card shows it."""
 
     form: Name
     classes: list[Name]
@@ -78,7 +81,7 @@ def check_not_linked(source: str, path: str) -> None:
         ConfigError: if it is a link, or one of its shards is.
     """
     file = Path(path)
-    # Otherwise the user has named the file, which may be a link.
+    # A file that the user has named may be a link.
     if not os.path.isdir(source) or not file.parent.samefile(source):
         return
     shards = shard_files(file).values() if file.name == INDEX else ()
@@ -91,9 +94,9 @@ def read_json(folder: Path, name: str) -> dict[str, Any]:
     """The content of a file of :data:`RUN_FILE_SCHEMAS`, empty if the file is missing.
 
     Raises:
-        ConfigError: see :func:`content_of`, and if the content does not fit its schema.
+        ConfigError: see :func:`read_regular_file`, and if the content does not fit its schema.
     """
-    content = content_of(folder, name)
+    content = read_regular_file(folder, name)
     if content is None:
         return {}
     values: Any = None
@@ -108,9 +111,9 @@ def read_picture(folder: Path, name: str) -> bytes | None:
     """A PNG picture, re-encoded without metadata; None if the file is missing.
 
     Raises:
-        ConfigError: see :func:`content_of`, and if it is not a PNG.
+        ConfigError: see :func:`read_regular_file`, and if it is not a PNG.
     """
-    content = content_of(folder, name)
+    content = read_regular_file(folder, name)
     if content is None:
         return None
     written = io.BytesIO()
@@ -122,7 +125,7 @@ def read_picture(folder: Path, name: str) -> bytes | None:
     return written.getvalue()
 
 
-def content_of(folder: Path, name: str) -> bytes | None:
+def read_regular_file(folder: Path, name: str) -> bytes | None:
     """The content of a file, or None if it is missing.
 
     Raises:

@@ -1,4 +1,8 @@
-"""Write a trained model as a timm folder: one of timm's models, with other sizes as arguments."""
+"""Write a trained model as a timm folder: one of timm's models, with other sizes as arguments.
+
+A folder's ``config.json`` names a model of timm, and arguments that replace its sizes. So any model
+of timm with the same modules will do.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +26,7 @@ from vit_plugin.weights.image_kinds import (
 )
 from vit_plugin.weights.traits import is_gated, is_rowless
 
-from .hub_folder import PLAIN_STEM, HubFolder, Outputs, hub_class_names, hub_pooling
+from .hub_folder import PLAIN_STEM, HubFolder, OutputFunction, hub_class_names, hub_pooling
 
 # Stage depths of the ResNet -> timm's hybrid with it. Other sizes are arguments.
 TIMM_HYBRIDS = {
@@ -47,7 +51,7 @@ TIMM_ACTIVATIONS = {
 
 
 def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[HubFolder]:
-    """The candidate folder for the same model.
+    """The one candidate folder for the same model.
 
     Raises:
         ConfigError: if timm has no such stem, pooling or activation, or no name for a weight.
@@ -65,6 +69,7 @@ def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[H
             raise ConfigError(f'timm has no pooling of tokens such as {hub_pooling(model)}')
         name = _name_of(backbone, state)
         settings |= _sizes(backbone, state) | _options(backbone, state)
+        # timm's distilled models have a pooling of their own.
         settings |= dict(global_pool=pooling) if SECOND_TOKEN not in state else {}
     weights, unnamed = FORMATS[_format_of(name)].export(state, backbone.num_heads)
     if unnamed:
@@ -100,7 +105,11 @@ def _format_of(name: str) -> str:
 
 
 def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
-    """The name of a timm model with this stem and these blocks; sizes are arguments."""
+    """The name of a timm model with this stem and these blocks; sizes are arguments.
+
+    Raises:
+        ConfigError: if timm has no such stem.
+    """
     stem = backbone.patch_embed
     stem_class, gated = type(stem).__name__, is_gated(state)
     if stem_class == PLAIN_STEM:
@@ -112,7 +121,7 @@ def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
             return TIMM_DISTILLED
         if gated:
             return TIMM_GATED
-        has_eps_1e_5 = _eps(backbone) > 3e-6  # between 1e-6 and 1e-5
+        has_eps_1e_5 = _eps(backbone) > 3e-6  # timm's models have 1e-6 or 1e-5
         return TIMM_EPS_1E_5 if has_eps_1e_5 else TIMM_PLAIN
     stages = getattr(getattr(stem, 'backbone', None), 'stages', ())
     depths = tuple(len(getattr(stage, 'blocks', ())) for stage in stages)
@@ -134,7 +143,7 @@ def _eps(backbone: nn.Module) -> float:
 def _sizes(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
     sizes = parse_arch(backbone.arch)
     hidden, gated = sizes.feedforward_channels, is_gated(state)
-    # Gate and values are one array, whose total width counts.
+    # In models with a position table, gate and values are one array, whose total width timm counts.
     packed = gated and 'pos_embed' in state
     return dict(
         patch_size=backbone.patch_embed.patch_size,
@@ -180,8 +189,8 @@ def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
     return options | scale
 
 
-def read_by_timm(folder: Path, config: Mapping[str, Any]) -> Outputs:
-    """What timm computes with a folder."""
+def read_by_timm(folder: Path, config: Mapping[str, Any]) -> OutputFunction:
+    """The function that timm computes with a folder."""
     import timm
 
     return timm.create_model(f'local-dir:{folder}', pretrained=True).eval()

@@ -1,4 +1,9 @@
-"""Write a trained model as a transformers folder, with the table that is used for reading."""
+"""Write a trained model as a transformers folder, by the table that is also used for reading.
+
+A kind is a row of that table, :data:`~vit_plugin.weights.image_kinds.IMAGE_KINDS`: the models of
+transformers with one ``model_type``. Several kinds and classes may fit a model, so each with the
+same weights and pooling is a candidate; the caller compares what they compute.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +21,11 @@ from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.image_kinds import (
     IMAGE_KINDS,
     OFFSETS_BIAS,
-    OPTIONAL_PARTS,
     POSITION_KEY,
     REGISTER_KEY,
     SCALE,
     SHARED_BIAS,
+    VARYING_PARTS,
     WITH_EXTRA_WEIGHTS,
     ImageKind,
     Pooling,
@@ -33,9 +38,9 @@ from vit_plugin.weights.published_encoder import (
 )
 from vit_plugin.weights.published_image_model import ATTENTION_POOL, HEAD_WEIGHT, POOL_NORM
 
-from .hub_folder import PLAIN_STEM, HubFolder, Outputs, hub_class_names, hub_pooling
+from .hub_folder import PLAIN_STEM, HubFolder, OutputFunction, hub_class_names, hub_pooling
 
-# Kinds whose encoders return a vector.
+# Beginnings of the model_type of encoders that return a pooled vector by trained weights.
 WITH_TRAINED_POOLER = ('clip', 'siglip', 'beit', 'pixio', 'aimv2')
 
 
@@ -49,33 +54,39 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
     if type(backbone.patch_embed).__name__ != PLAIN_STEM:
         raise ConfigError('the ViT of transformers has no CNN')
     state = dict(recognize(model.state_dict()))
-    parts = OPTIONAL_PARTS & state.keys()
+    optional_weights = VARYING_PARTS & state.keys()
     pooling, fields = hub_pooling(model), _fields(backbone, state)
-    rotary = fields['rope_theta'] is not None
-    kinds = {name: kind for name, kind in IMAGE_KINDS.items() if _fits(kind, parts, rotary)}
+    is_rotary = fields['rope_theta'] is not None
+    kinds = {
+        name: kind for name, kind in IMAGE_KINDS.items() if _fits(kind, optional_weights, is_rotary)
+    }
     if not kinds:
-        raise ConfigError(f'transformers has no encoder with {", ".join(sorted(parts))} alone')
+        names = ', '.join(sorted(optional_weights))
+        raise ConfigError(f'transformers has no encoder with {names} alone')
     classifies = HEAD_WEIGHT in state
-    offered, reasons = False, list[ConfigError]()
+    has_candidate, reasons = False, list[ConfigError]()
     for name, kind in kinds.items():
-        for title in kind.poolings:
-            if title in WITH_EXTRA_WEIGHTS or ('Classification' in title) != classifies:
+        for class_name in kind.poolings:
+            if class_name in WITH_EXTRA_WEIGHTS or ('Classification' in class_name) != classifies:
                 continue
             if kind.towers and not classifies:
                 continue  # its plain encoder has its own kind
-            pooled_state = _with_pooling(state, pooling, kind.pooling(title, POOL_NORM in state))
+            pooled_state = _with_pooling(
+                state, pooling, kind.pooling(class_name, POOL_NORM in state)
+            )
             if pooled_state is None:
                 continue
             try:
-                weights = _weights(pooled_state, kind, title, backbone.num_heads)
+                weights = _weights(pooled_state, kind, class_name, backbone.num_heads)
             except ConfigError as error:
                 reasons.append(error)
                 continue
-            offered = True
-            yield HubFolder(_config(name, kind, title, fields, hub_class_names(trained)), weights)
-    if reasons and not offered:
+            has_candidate = True
+            config = _config(name, kind, class_name, fields, hub_class_names(trained))
+            yield HubFolder(config, weights)
+    if reasons and not has_candidate:
         raise reasons[0]
-    if not offered:
+    if not has_candidate:
         what = 'classifies' if classifies else 'returns'
         raise ConfigError(
             f'no model of transformers of type {", ".join(kinds)} {what} tokens that are pooled as '
@@ -83,19 +94,19 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
         )
 
 
-def _fits(kind: ImageKind, parts: frozenset[str], rotary: bool) -> bool:
-    """Whether a kind has exactly these optional parts, and its positions are rotary or not.
+def _fits(kind: ImageKind, optional_weights: frozenset[str], is_rotary: bool) -> bool:
+    """Whether a kind has exactly these optional weights, and its positions are rotary or not.
 
     Kinds without an ``interpolate_mode`` have rotary positions.
     """
-    if rotary == bool(kind.interpolate_mode):
+    if is_rotary == bool(kind.interpolate_mode):
         return False
     registers = {REGISTER_KEY} if 'num_register_tokens' in kind.config.defaults else set()
-    return parts - registers - kind.may_have == kind.parts
+    return optional_weights - registers - kind.optional_parts == kind.required_parts
 
 
 def _fields(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
-    """The values of all fields of any kind, by their names in transformers."""
+    """The values of all fields that any kind may have, by their names in transformers."""
     sizes, (height, width) = parse_arch(backbone.arch), backbone.img_size
     names = ('embed_dims', 'num_layers', 'feedforward_channels')
     options = options_of_weights(state)
@@ -117,7 +128,7 @@ def _fields(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
         use_relative_position_bias=OFFSETS_BIAS in state,
         use_shared_relative_position_bias=SHARED_BIAS in state,
         use_mean_pooling=POOL_NORM in state,
-        layer_scale_init_value=0.1 if SCALE in state else 0.0,
+        layer_scale_init_value=0.1 if SCALE in state else 0.0,  # any value: weights replace it
     )
 
 
@@ -143,10 +154,12 @@ def _activation(backbone: nn.Module) -> str:
 
 
 def _own_fields(kind: ImageKind, fields: Section) -> Section:
-    """The fields of a kind, by the names in its files."""
-    theirs = {field: alias for alias, field in kind.config.aliases.items()}
+    """The fields that a kind has, by the names in its files."""
+    aliases = {field: alias for alias, field in kind.config.aliases.items()}
     return {
-        theirs.get(field, field): fields[field] for field in kind.config.defaults if field in fields
+        aliases.get(field, field): fields[field]
+        for field in kind.config.defaults
+        if field in fields
     }
 
 
@@ -157,14 +170,14 @@ def encoder_config(backbone: nn.Module, name: str) -> Section:
 
 
 def _config(
-    name: str, kind: ImageKind, title: str, fields: Section, classes: list[str]
+    name: str, kind: ImageKind, class_name: str, fields: Section, classes: list[str]
 ) -> dict[str, Any]:
-    """The content of ``config.json``."""
+    """The content of ``config.json`` for a class of a kind, whose ``model_type`` is ``name``."""
     own = _own_fields(kind, fields)
     if kind.towers:
         own = dict(vision_config=dict(own, model_type=f'{name}_vision_model'))
-    config = dict(architectures=[title], model_type=name, **own, dtype='float32')
-    return transformers_classes(config, classes) if 'Classification' in title else config
+    config = dict(architectures=[class_name], model_type=name, **own, dtype='float32')
+    return transformers_classes(config, classes) if 'Classification' in class_name else config
 
 
 def transformers_classes(
@@ -172,7 +185,8 @@ def transformers_classes(
 ) -> dict[str, Any]:
     """A transformers config with class names.
 
-    ``pixels`` is unused, since the preprocessing has a file of its own.
+    ``pixels`` is unused, since the preprocessing has a file of its own. It is there because
+    ``timm_classes`` is called in the same way.
     """
     return dict(
         config,
@@ -182,16 +196,16 @@ def transformers_classes(
 
 
 def _with_pooling(
-    state: Mapping[str, Tensor], pooling: str, theirs: Pooling
+    state: Mapping[str, Tensor], pooling: str, target: Pooling
 ) -> Mapping[str, Tensor] | None:
-    """The weights of the same classifier with another pooling; None if impossible.
+    """The weights of the same classifier with the pooling ``target``; None if impossible.
 
     A classifier on class token and average, such as DINOv2's, ignores one of them if its weights
     are zero.
     """
-    if pooling == theirs:
+    if pooling == target:
         return state
-    if theirs != 'cls_avg' or pooling not in ('cls', 'avg') or HEAD_WEIGHT not in state:
+    if target != 'cls_avg' or pooling not in ('cls', 'avg') or HEAD_WEIGHT not in state:
         return None
     weight, zeros = state[HEAD_WEIGHT], torch.zeros_like(state[HEAD_WEIGHT])
     cls_and_avg = (weight, zeros) if pooling == 'cls' else (zeros, weight)
@@ -199,36 +213,40 @@ def _with_pooling(
 
 
 def _weights(
-    state: Mapping[str, Tensor], kind: ImageKind, title: str, heads: int
+    state: Mapping[str, Tensor], kind: ImageKind, class_name: str, heads: int
 ) -> dict[str, Tensor]:
     """The weights by transformers' names.
 
     Raises:
         ConfigError: if transformers has no name for a weight.
     """
-    ours = dict(state)
-    if REGISTER_KEY in ours and POSITION_KEY in ours and REGISTER_KEY not in kind.may_have:
+    changed = dict(state)
+    if (
+        REGISTER_KEY in changed
+        and POSITION_KEY in changed
+        and REGISTER_KEY not in kind.optional_parts
+    ):
         # transformers' table has no rows for registers, so these are added to the registers.
-        table, num_registers = ours['pos_embed'], ours[REGISTER_KEY].shape[1]
+        table, num_registers = changed['pos_embed'], changed[REGISTER_KEY].shape[1]
         class_row, register_rows, patch_rows = table.split(
             (1, num_registers, table.shape[1] - 1 - num_registers), dim=1
         )
-        ours[REGISTER_KEY] = ours[REGISTER_KEY] + register_rows
-        ours['pos_embed'] = torch.cat((class_row, patch_rows), dim=1)
-    # The class has the norm, but ignores it.
-    if title in kind.unnormed and 'norm.weight' not in ours:
-        other_norm = ours['blocks.0.norm1.weight']  # it has the same shape
-        ours['norm.weight'] = torch.ones_like(other_norm)
-        ours['norm.bias'] = torch.zeros_like(other_norm)
-    form, prefix = kind.names
-    weights, unnamed = FORMATS[form].export(ours, heads, prefix)
+        changed[REGISTER_KEY] = changed[REGISTER_KEY] + register_rows
+        changed['pos_embed'] = torch.cat((class_row, patch_rows), dim=1)
+    # The class has a final norm that it never uses, so any values will do.
+    if class_name in kind.unnormed and 'norm.weight' not in changed:
+        other_norm = changed['blocks.0.norm1.weight']  # it has the same shape
+        changed['norm.weight'] = torch.ones_like(other_norm)
+        changed['norm.bias'] = torch.zeros_like(other_norm)
+    format_name, prefix = kind.names
+    weights, unnamed = FORMATS[format_name].export(changed, heads, prefix)
     if unnamed:
         raise ConfigError(f'transformers has no name for {unnamed[0]}')
     return weights
 
 
-def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | None:
-    """What transformers computes with a folder. None where it is not installed.
+def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> OutputFunction | None:
+    """The function that transformers computes with a folder; None if it is not installed.
 
     Raises:
         ConfigError: if a weight has no parameter, or a parameter no weight.
@@ -237,9 +255,10 @@ def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | N
         from transformers import AutoModel, AutoModelForImageClassification
     except ImportError:
         return None
-    (title,), name = config['architectures'], config['model_type']
-    classifies, kind = 'Classification' in title, IMAGE_KINDS.get(name)
-    form, prefix = kind.names if kind else ('hf', '')
+    (class_name,), name = config['architectures'], config['model_type']
+    # A wrapped module of transformers, such as a ResNet, is of no kind.
+    classifies, kind = 'Classification' in class_name, IMAGE_KINDS.get(name)
+    format_name, prefix = kind.names if kind else ('hf', '')
     auto_class = AutoModelForImageClassification if classifies else AutoModel
     model, loading_info = auto_class.from_pretrained(folder, output_loading_info=True)
     # The compared outputs depend neither on a pooler nor on a mask token.
@@ -247,12 +266,12 @@ def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | N
         key
         for keys in loading_info.values()
         for key in map(str, keys)
-        if not (kind and FORMATS[form].why_ignored(key, prefix))
+        if not (kind and FORMATS[format_name].why_ignored(key, prefix))
         and (classifies or not key.startswith('pooler.'))
     ]
     if wrong:
         raise ConfigError(f'transformers has no place or no value for {min(wrong)}')
-    pooling = kind.pooling(title, bool(config.get('use_mean_pooling'))) if kind else None
+    pooling = kind.pooling(class_name, bool(config.get('use_mean_pooling'))) if kind else None
 
     def outputs(images: Tensor) -> Tensor:
         output = model(pixel_values=images)

@@ -1,4 +1,7 @@
-"""How models of a task are written for other libraries: what a task declares as ``written``."""
+"""How models of a task are written for other libraries: what a task declares as ``written``.
+
+The folder of a library is a candidate until the library's readers and the model give equal outputs.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -15,10 +18,10 @@ from vit_plugin.inference.load import load
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.task import task_declarations
 
-from .hub_folder import HubFolder, Outputs
+from .hub_folder import HubFolder, OutputFunction
 
 # (folder, its config) -> outputs; None if the library is missing.
-FolderReader = Callable[[Path, Mapping[str, Any]], Outputs | None]
+FolderReader = Callable[[Path, Mapping[str, Any]], OutputFunction | None]
 
 
 class WrittenTask(NamedTuple):
@@ -31,7 +34,8 @@ class WrittenTask(NamedTuple):
             :func:`~vit_plugin.deploy.hub.preprocessing.timm_data_config`.
         outputs: (model, normalized images) -> outputs.
         images: (model, height, width) -> random normalized images to compare.
-        readers: for each of the libraries, the readers of its folders; the last is its own.
+        readers: for each of the libraries, functions that read its folders; the last is the library
+            itself, others are this package's.
         processor: transformers' image processor, unless it depends on the preprocessing.
     """
 
@@ -43,7 +47,7 @@ class WrittenTask(NamedTuple):
 
 
 def written_task(trained: TrainedModel) -> WrittenTask:
-    """How a model is written.
+    """How a model is written: what its task declares.
 
     Raises:
         ConfigError: if no other library has models of its task.
@@ -55,15 +59,15 @@ def written_task(trained: TrainedModel) -> WrittenTask:
     return task
 
 
-def read_by_ours(folder: Path, config: Mapping[str, Any]) -> Outputs:
-    """What this package computes with a folder of another library."""
+def read_by_vit_plugin(folder: Path, config: Mapping[str, Any]) -> OutputFunction:
+    """The function that this package computes with a folder in the format of another library."""
     classifies = bool(config.get('id2label') or config.get('num_classes'))
     trained = load(folder, device='cpu', classify=classifies)
     return partial(written_task(trained).outputs, trained)
 
 
 @torch.no_grad()
-def difference(trained: TrainedModel, outputs: Outputs, size: Sequence[int]) -> float:
+def difference(trained: TrainedModel, outputs: OutputFunction, size: Sequence[int]) -> float:
     """The largest difference of a library's outputs from the model's, relative to the largest.
 
     Args:

@@ -1,4 +1,8 @@
-"""Differences between a checkpoint's run and this one, and how they are applied."""
+"""Find differences between a checkpoint's run and this one, and apply them if the user accepts.
+
+A difference is a name with two values: the checkpoint's and this run's, see
+:data:`.run_settings.Changes`.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -17,10 +21,10 @@ from .optimizer_forms import expected_states, structures
 from .run_settings import SCHEDULE_SETTINGS, Changes, changed_settings, differing
 from .state import State, identity, key_by_names, scheduler_state
 
-NAMED_CHANGES, VALUE_CHARACTERS = 6, 60  # limits of a message
+MAX_NAMED_CHANGES, VALUE_CHARACTERS = 6, 60  # limits of a message
 # Prefixes of settings that need the optimizer and the schedules to be adapted.
 OPTIMIZER_SETTINGS = 'optim_wrapper', 'auto_scale_lr', *SCHEDULE_SETTINGS
-# A difference in one of these explains differences in those after it.
+# A difference in one of these explains differences in the next ones, which are not mentioned then.
 DATA_FACTS = SAMPLE_COUNT_FACT, CONTENT_FACT, BYTES_FACT
 EPOCH_LENGTH = 'iterations in an epoch'
 SEED = 'randomness.seed'
@@ -91,15 +95,15 @@ def describe_changes(changed: Changes) -> str:
         f'{name}: {before!s:.{VALUE_CHARACTERS}}, now {now!s:.{VALUE_CHARACTERS}}'
         for name, (before, now) in changed.items()
     ]
-    if len(texts) > NAMED_CHANGES:
-        texts[NAMED_CHANGES:] = [f'and {len(texts) - NAMED_CHANGES} more']
+    if len(texts) > MAX_NAMED_CHANGES:
+        texts[MAX_NAMED_CHANGES:] = [f'and {len(texts) - MAX_NAMED_CHANGES} more']
     return '; '.join(texts)
 
 
 def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
     """Change a checkpoint as if this config had applied from the start.
 
-    The weights stay, but without an ``EMAHook``, the trained weights replace their averages. The
+    The weights stay, but without an ``EMAHook``, the trained weights replace the EMA weights. The
     optimizer gets the settings of this config. Parameters in both keep their moments, if the
     optimizer still has such moments. The schedules are moved to their position. If the length of an
     epoch differs, the number of samples seen stays the same.
@@ -128,8 +132,8 @@ def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
     schedulers = runner.param_schedulers or []
     if any(isinstance(scheduler, ReduceOnPlateauParamScheduler) for scheduler in schedulers):
         raise ConfigError(
-            'param_scheduler: ReduceOnPlateau follows a metric, so that changes of the optimizer '
-            'and its schedules cannot be applied; start from the weights alone with --cfg-options '
+            'param_scheduler: ReduceOnPlateau follows a metric, so changes of the optimizer and '
+            'its schedules cannot be applied; start from the weights alone with --cfg-options '
             'load_from=FILE in place of --resume.'
         )
     length = current['epoch_length']
@@ -145,7 +149,13 @@ def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
 def _adapt_optimizer(
     runner: Runner, saved: Mapping[str, Any], saved_names: list, names: list
 ) -> dict:
-    """The state of the optimizer of this config, with the saved moments of its parameters."""
+    """The state of this config's optimizer, with the saved moments of the parameters that it has.
+
+    Args:
+        runner: the run.
+        saved: the saved state of the optimizer, by numbers of parameters.
+        saved_names, names: the names of the parameters of each group, in the checkpoint and here.
+    """
     wrapper = runner.optim_wrapper
     fresh, numbers = wrapper.state_dict(), {name: i for i, name in enumerate(chain(*names))}
     expected = list(expected_states(wrapper.optimizer))  # empty if unknown
@@ -167,13 +177,14 @@ def _adapt_optimizer(
 def _move_position(runner: Runner, checkpoint: State) -> None:
     """Give a checkpoint the iteration of its position in epochs of the new length.
 
-    It keeps the epoch, and the number of samples seen in it. It is validated at the new iteration
-    exactly if it was at the old one.
+    The epoch stays, and the number of samples seen in it. The new iteration counts as validated
+    exactly if the old one did.
     """
     meta, recorded, current = checkpoint['meta'], checkpoint['meta']['run'], identity(runner)
-    length, before = current['epoch_length'], meta['iter']
-    samples = (before - meta['epoch'] * recorded['epoch_length']) * (recorded['batch'] or 0)
-    meta['iter'] = now = meta['epoch'] * length + min(samples // (current['batch'] or 1), length)
+    length, old_iter = current['epoch_length'], meta['iter']
+    samples = (old_iter - meta['epoch'] * recorded['epoch_length']) * (recorded['batch'] or 0)
+    new_iter = meta['epoch'] * length + min(samples // (current['batch'] or 1), length)
+    meta['iter'] = new_iter
     info = checkpoint['message_hub']['runtime_info']
     validated = info.get(LAST_VALIDATED_KEY, 0)
-    info[LAST_VALIDATED_KEY] = now if validated >= before else min(validated, now - 1)
+    info[LAST_VALIDATED_KEY] = new_iter if validated >= old_iter else min(validated, new_iter - 1)

@@ -9,8 +9,8 @@ from vit_plugin.weights.reading.folders import is_checkpoint_folder
 
 from .newest import BEST, NUMBERED, best_checkpoint, newest_checkpoint
 
-LAST, BEST_ONE = 'last', 'best'
-PEFT_CONFIG = 'adapter_config.json'  # peft's file name
+LAST, BEST_ONE = 'last', 'best'  # values of --checkpoint besides a name
+PEFT_CONFIG = 'adapter_config.json'  # the file that peft writes next to an adapter
 
 
 def choose_checkpoint(folder: str | Path, which: str | None = None) -> tuple[str, str]:

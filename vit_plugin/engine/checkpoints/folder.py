@@ -69,10 +69,10 @@ def write_folder(
     except dcp.CheckpointException as error:
         shutil.rmtree(partial, ignore_errors=True)
         rank, (cause, _) = min(error.failures.items())
-        raise _explain(folder, rank, cause) or error from error
+        raise _to_config_error(folder, rank, cause) or error from error
     except (ConfigError, OSError) as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise _explain(folder, rank=0, cause=error) or error from error
+        raise _to_config_error(folder, rank=0, cause=error) or error from error
 
 
 def _read_back(folder: Path, writer: '_Writer', group: 'dist.ProcessGroup | None') -> None:
@@ -82,9 +82,9 @@ def _read_back(folder: Path, writer: '_Writer', group: 'dist.ProcessGroup | None
         ConfigError: if a rank finds a difference, the same on every rank.
     """
     rank, ranks = (0, 1) if group is None else (dist.get_rank(group), dist.get_world_size(group))
-    # Each rank reads the file of the next rank. Sorted by name, `run.json` comes before these
-    # files, so rank 0's file has number 1.
-    problem = writer.what_is_wrong(((rank + 2) % ranks, ranks))
+    # Each rank reads the file of the next rank. Sorted by name, `run.json` has the number 0, so
+    # rank 0's file has the number 1.
+    problem = writer.find_damage(((rank + 2) % ranks, ranks))
     problems: list[Any] = [problem]
     if group is not None:
         problems = [None] * ranks  # filled by `all_gather_object`
@@ -116,7 +116,7 @@ def _describe_kept(folder: Path) -> str:
     return 'the ones before are unchanged'
 
 
-def _explain(folder: Path, rank: int, cause: BaseException) -> BaseException | None:
+def _to_config_error(folder: Path, rank: int, cause: BaseException) -> BaseException | None:
     """The error to raise for the error of a rank, or None for an error of an unexpected type."""
     if isinstance(cause, OSError):
         return ConfigError(
@@ -147,7 +147,9 @@ class _Writer(HuggingFaceStorageWriter):
             self._partial.mkdir(parents=True, exist_ok=True)
 
     def prepare_local_plan(self, plan: 'dcp.SavePlan') -> 'dcp.SavePlan':
-        return plan  # only rank 0 creates the folder: if it is not shared, writing must fail
+        # The parent would create the folder on every rank. Only rank 0 does, so that writing fails
+        # if the folder is not shared.
+        return plan
 
     def prepare_global_plan(self, plans: 'list[dcp.SavePlan]') -> 'list[dcp.SavePlan]':
         return [
@@ -190,11 +192,11 @@ class _Writer(HuggingFaceStorageWriter):
         fsync_dir(self._partial)
         self._planned = {name: tensor.size for name, tensor in metadata.state_dict_metadata.items()}
 
-    def what_is_wrong(self, share: tuple[int, int]) -> str:
+    def find_damage(self, share: tuple[int, int]) -> str:
         """How a share of the files differs from the manifest, or ''.
 
-        Rank 0 also compares all files with the plan. See
-        :func:`~vit_plugin.weights.reading.folders.what_is_wrong`.
+        Rank 0 also compares the tensors of all files with the plan. See
+        :func:`~vit_plugin.weights.reading.folders.what_is_wrong` for ``share``.
         """
         try:
             files = read_manifest(self._partial)['files']

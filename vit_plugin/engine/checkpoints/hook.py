@@ -22,7 +22,8 @@ from .newest import BEGAN, MARKER
 from .retention import Retention, Template, remove_leftovers
 from .save_checks import check_shared_folder, warn_of_accumulation
 
-KEPT = 'kept_checkpoints'  # in the runtime information: the names of the run's checkpoints
+# Key in the runtime information: the names of the run's checkpoints that are not deleted.
+KEPT = 'kept_checkpoints'
 
 
 @HOOKS.register_module()
@@ -72,32 +73,32 @@ class CheckpointHook(EagerCheckpointHook):
         self._save_is_due = False  # whether a save waits for the end of gradient accumulation
 
     def before_train(self, runner: Runner) -> None:
+        """Find out where and how to save, and clean up what a killed run left behind."""
         if not hasattr(runner, 'saver'):
             raise ConfigError(
                 'default_hooks.checkpoint: vit_plugin.CheckpointHook needs runner_type='
-                f"'vit_plugin.Runner', but the runner is {type(runner).__name__}; set it, or take "
+                f"'vit_plugin.Runner', but the runner is {type(runner).__name__}; set it, or use "
                 "type='CheckpointHook'."
             )
-        self._folder = self._format == 'folder' or (
+        self._saves_folders = self._format == 'folder' or (
             self._format == 'auto' and is_sharded(without_ddp(runner.model))
         )
-        if self._folder:
+        if self._saves_folders:
             self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
         info, resumed = runner.message_hub.runtime_info, runner._resume
         runner.message_hub.update_info(BEGAN, (resumed and info.get(BEGAN)) or runner.timestamp)
         folder = self.folder_of(runner.work_dir)
-        if resumed:  # the folder may have been moved
+        if resumed:  # the folder may have been moved since it was recorded
             for name in [name for name in info if name.startswith('best_ckpt') and info[name]]:
                 moved = folder.rstrip('/') + '/' + Path(info[name]).name
                 runner.message_hub.update_info(name, moved)
         super().before_train(runner)
-        check_shared_folder(runner, self.out_dir, self._folder)
+        check_shared_folder(runner, self.out_dir, self._saves_folders)
         self._retention = Retention(self.filename_tmpl, self.max_keep_ckpts, self._keep_every)
         kept = runner.message_hub.runtime_info.get(KEPT, ())
         self._kept = [name for name in kept if self._retention.is_own(name)]
         if is_main_process():
-            # Outdated ones are left if the run was killed before it wrote the marker and deleted
-            # them.
+            # A run that was killed before it wrote the marker leaves outdated checkpoints.
             if outdated := self._retention.outdated(self._kept):
                 last = self.file_backend.join_path(self.out_dir, self._kept[-1])
                 write_text(Path(runner.work_dir, MARKER), last)
@@ -138,7 +139,7 @@ class CheckpointHook(EagerCheckpointHook):
             finite and the run ignores that, the path of an earlier one, or ''.
         """
         if self._position != (runner.epoch, runner.iter + 1):
-            suffix = '' if self._folder else '.pth'
+            suffix = '' if self._saves_folders else '.pth'
             self._save(
                 runner,
                 f'iter_{runner.iter + 1}{suffix}',
@@ -200,15 +201,16 @@ class CheckpointHook(EagerCheckpointHook):
     ) -> bool:
         """Save a checkpoint, and call ``on_complete`` once it is complete.
 
-        If its state may not be saved, call ``undo`` and return False.
+        If its state may not be saved, since it is not finite, call ``undo`` and return False.
+        ``weights_alone`` leaves out the optimizer and the schedules.
         """
         saved: bool = runner.saver.save(
             self.out_dir,
             name,
-            folder=self._folder,
+            folder=self._saves_folders,
             on_complete=on_complete,
             all_ranks=True,
-            background=self._folder if self._background is None else self._background,
+            background=self._saves_folders if self._background is None else self._background,
             url_args=dict(file_client_args=self.file_client_args, backend_args=self.backend_args),
             meta=dict(meta),
             by_epoch=self.by_epoch,
@@ -245,7 +247,7 @@ class CheckpointHook(EagerCheckpointHook):
                     f"which are {', '.join(metrics)}; choose one of them or 'auto'."
                 )
             info = runner.message_hub.runtime_info
-            # MMEngine's names in the runtime information.
+            # MMEngine's names in the runtime information: a suffix only with several metrics.
             suffix = f'_{key}' if len(self.key_indicators) > 1 else ''
             score, best = metrics[key], info.get(f'best_score{suffix}', self.init_value_map[rule])
             if score is None or not self.is_better_than[key](score, best):

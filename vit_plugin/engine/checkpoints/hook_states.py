@@ -9,7 +9,7 @@ from mmengine.runner import Runner
 from torch.distributed.checkpoint.stateful import Stateful
 
 HOOK_STATES = 'hook_states'
-LOOP = 'train_loop'  # key of the entry that says that a hook has stopped the loop
+LOOP = 'train_loop'  # key of an entry that exists if a hook has stopped the loop
 # Our hooks have a `state_dict`, save themselves as EMAHook does, or depend only on the position.
 OWN_PACKAGE = 'vit_plugin'
 PROCESS_TIMERS = ('IterTimerHook',)  # these count within one process

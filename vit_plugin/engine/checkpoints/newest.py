@@ -35,7 +35,8 @@ class FoundCheckpoint(NamedTuple):
         began: when its run began, as a timestamp of that machine's clock. Empty if unknown.
         iteration: its position, -1 if unknown.
         number: the number in its name.
-        run: the identity of its run. None if the checkpoint cannot be read.
+        run: a value that is equal for all checkpoints of a run: ``began``, or without it the seed
+            and the config. None if the checkpoint cannot be read.
         best: the names of the best checkpoints when it was saved, in the order of the metrics.
     """
 
@@ -212,7 +213,7 @@ def describe_checkpoint(path: Path) -> FoundCheckpoint:
         began=began if isinstance(began, str) else '',
         iteration=iteration if isinstance(iteration, int) else -1,
         number=number,
-        # Checkpoints before 0.1 do not record the start.
+        # Checkpoints of MMEngine and of versions before 0.1 do not record the start.
         run=began or (meta.get('seed'), meta.get('cfg')),
         best=tuple(Path(value).name for value in best if isinstance(value, str)),
     )

@@ -1,4 +1,7 @@
-"""The structure of an optimizer's state, which a saved state must match."""
+"""The structure of an optimizer's state, which a saved state must match.
+
+A saved moment of a wrong shape would make a fused optimizer read beyond its end.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Read a checkpoint for a run: only its weights, or everything to resume from."""
+"""Read a checkpoint for a run: only its weights, or everything that resuming needs."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
         names = checkpoint['meta']['run']['parameters']
     else:
         checkpoint, names = read_complete(path, map_location), None
-    # A run without `lora` starts from the weights with a checkpoint's adapters merged into them.
+    # A run without `lora` starts from a checkpoint's weights with the adapters merged into them.
     if runner.lora:
         runner.lora.check_scale(checkpoint.get('meta') or {})
     elif not runner.resuming:
@@ -109,7 +109,7 @@ def shard_optimizer_state(saved: Mapping[str, Any], optimizer: torch.optim.Optim
 
 
 def _loadable_weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
-    """The weights, and the averages that MMEngine's EMAHook may load in their place."""
+    """The weights, and the EMA weights that MMEngine's EMAHook may load in their place."""
     yield find_tensors(checkpoint)[0]
     yield {
         name.removeprefix('module.'): value
@@ -117,8 +117,8 @@ def _loadable_weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Te
     }
 
 
-def resumable_only(path: str) -> AbstractContextManager[None]:
-    """Within this context, errors of MMEngine's ``resume`` become a ``ConfigError``."""
+def rejecting_unresumable(path: str) -> AbstractContextManager[None]:
+    """Within this context, an error of MMEngine's ``resume`` becomes a ``ConfigError``."""
     return rejecting(
         f'{path!r} cannot be resumed from',
         'it is not the state of a run of this config; to start from its weights alone give '

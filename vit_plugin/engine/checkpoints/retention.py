@@ -1,4 +1,4 @@
-"""The names of a run's checkpoints: its own, outdated ones, and leftovers of killed writers."""
+"""Which checkpoints of a run to keep or delete, by their names, and leftovers of killed writers."""
 
 import re
 import shutil
@@ -51,7 +51,7 @@ class Retention:
     def is_own(self, name: str) -> bool:
         """True if this run could have given this name to a checkpoint."""
         template, stem = self.template.removesuffix('.pth'), name.removesuffix('.pth')
-        # A best checkpoint has a prefix, and `save_now` names the iteration.
+        # A best checkpoint has a prefix before this name, and `save_now` always uses iter_NUMBER.
         return Path(name).name == name and any(
             stem.endswith((template.format(number), f'iter_{digits}'))
             for digits, number in _numbers_in(name)

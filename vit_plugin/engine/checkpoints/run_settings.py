@@ -1,4 +1,7 @@
-"""The settings that determine a run, and those that may change on resume."""
+"""The settings that determine a run, and those that may change on resume.
+
+A checkpoint records the former, and :mod:`.changed_run` compares them when a run is resumed.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +49,9 @@ CHANGEABLE_SETTINGS = {
         'multiprocessing_context',
     ),
 }
-FREE_VALUES = ('model.teacher', 'randomness.seed')  # a teacher's weights are compared instead
+# Compared otherwise: a teacher by its weights, a seed as the run has drawn it.
+FREE_VALUES = ('model.teacher', 'randomness.seed')
+# Names that may change in any section.
 FREE_ANYWHERE = ('data_root', 'init_cfg', 'num_workers', 'pretrained', 'test_cfg', 'with_cp')
 # Hooks that only watch, save or end a run. All others determine it.
 OBSERVING_HOOKS = (
@@ -128,9 +133,9 @@ def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> Changes
 
 
 def differing(saved: Mapping[str, Any], current: Mapping[str, Any], absent: Any = None) -> Changes:
-    """Facts that differ. ``absent`` is the value of a missing one.
+    """The entries that differ between two mappings, with both values.
 
-    None means unknown, and never differs.
+    ``absent`` is the value of a missing entry. None means unknown, and never differs.
     """
     names = dict.fromkeys([*saved, *current])
     pairs = {name: (saved.get(name, absent), current.get(name, absent)) for name in names}

@@ -28,7 +28,7 @@ SAFETENSORS_DTYPES = {
 
 
 def write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -> dict[str, Any]:
-    """Write the tensor shards that torch's DCP has planned. Returns facts for the manifest.
+    """Write the tensor shards that torch's DCP has planned. Return the file's size and hash.
 
     Args:
         path: the file.
@@ -57,7 +57,7 @@ def write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) ->
 
 
 def write_hashed(path: Path, *blocks: Any) -> dict[str, Any]:
-    """Write blocks of bytes to a file. Returns its size and hash for the manifest."""
+    """Write blocks of bytes to a file. Return its size and hash, as the manifest has them."""
     digest, size = hashlib.sha256(), 0
     with open(path, 'wb') as file:
         for block in blocks:

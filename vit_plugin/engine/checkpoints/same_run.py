@@ -1,4 +1,7 @@
-"""Before loading, check that a checkpoint has the complete state of the same run."""
+"""Check, before anything is loaded, that a checkpoint has the complete state of the same run.
+
+A wrong or damaged checkpoint must leave the runner unchanged.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -215,4 +218,4 @@ def _find_broken_value(model: nn.Module, checkpoint: Mapping[str, Any]) -> str:
     broken = [name for name in all_gather_object(find_non_finite(checkpoint, parameters)) if name]
     if not broken:
         return ''
-    return f'its {broken[0]} is not finite: the run had diverged, so take an earlier checkpoint'
+    return f'its {broken[0]} is not finite: the run had diverged, so use an earlier checkpoint'

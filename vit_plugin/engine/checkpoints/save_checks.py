@@ -1,4 +1,4 @@
-"""Check before the first step that the checkpoints of a run will be usable."""
+"""Check before the first step that a run can resume from the checkpoints that it will write."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def check_shared_folder(runner: Runner, out_dir: str | Path, is_folder: bool) ->
     remedy = 'give a --work-dir on a disk that all machines share, at one path'
     if is_folder and sharded:
         raise ConfigError(
-            f'{problem}, and of a sharded model every rank writes a part of a checkpoint; '
+            f'{problem}, but every rank writes its part of a sharded checkpoint; '
             f"{remedy}, or default_hooks.checkpoint.format='file', which rank 0 writes."
         )
     runner.logger.warning(
@@ -54,7 +54,7 @@ def warn_of_accumulation(runner: Runner) -> None:
     if length % window:
         runner.logger.warning(
             f'optim_wrapper.accumulative_counts={window} does not divide the {length} iterations '
-            'of an epoch, so that a run that is resumed from its end lacks gradients; give a '
+            "of an epoch, so a run that is resumed from an epoch's end lacks gradients; give a "
             'number that divides them, or save by iterations with '
             'default_hooks.checkpoint.by_epoch=False.'
         )

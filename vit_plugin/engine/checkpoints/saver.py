@@ -1,4 +1,4 @@
-"""Write checkpoints one after another, in the background if asked."""
+"""Write checkpoints one after another, optionally in the background."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ from .state import State, capture_state, on_cpu, split_state
 # the others may be dead.
 WAIT_ALONE, WAIT_WITH_OTHERS = 600.0, 5.0
 
-WriteStep = Callable[[], Any]  # a part of writing a captured state
+WriteStep = Callable[[], Any]  # a part of writing a state that is already captured
 
 
 class Saver:
@@ -79,9 +79,9 @@ class Saver:
                 in MMEngine's format.
             background: whether to return before the checkpoint is complete. Errors are then raised
                 by :meth:`finish`.
-            on_complete: what to do in the main process once it is complete.
-            all_ranks: whether all ranks call this, and raise the error of any one. Always so for a
-                folder, in the background, or with a sharded model.
+            on_complete: called in the main process once the checkpoint is complete.
+            all_ranks: whether all ranks call this, and raise the error of any one. Implied for a
+                folder, in the background, and with a sharded model.
             url_args: MMEngine's ``file_client_args`` and ``backend_args`` for a URL.
             **content: see :func:`~vit_plugin.engine.checkpoints.state.capture_state`.
 
@@ -167,7 +167,7 @@ class Saver:
             if missing := missing_ranks(self.group, timeout):
                 raise ConfigError(
                     f'Not every process came to save a checkpoint within {timeout:g} s (missing: '
-                    f'{missing}), and of a sharded model each has a part; call '
+                    f'{missing}), but each has a part of the sharded model; call '
                     'runner.save_checkpoint in all processes, without is_main_process().'
                 )
         if hook := self.runner.find_hook(RuntimeInfoHook):

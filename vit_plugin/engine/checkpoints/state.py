@@ -34,7 +34,7 @@ def capture_state(
 
     Args:
         runner: the run. ``before_save_checkpoint`` of its hooks is called.
-        meta: facts to keep, above all the ``epoch`` and ``iter`` of the position.
+        meta: entries of the checkpoint's ``meta``, above all the position: ``epoch`` and ``iter``.
         save_optimizer, save_param_scheduler: whether to include their states.
         by_epoch: without a position in ``meta``, whether an epoch or an iteration has just ended.
 
@@ -113,8 +113,8 @@ def on_cpu(state: State, copy: bool, keep: bool = True) -> State:
 def split_state(state: State, main: bool) -> tuple[dict[str, Tensor], State]:
     """Split a state into tensors and plain data. The optimizer's state is keyed by parameter names.
 
-    The main process (``main``) writes all its tensors. Other processes write only sharded ones, and
-    not, for example, their own statistics. See
+    The main process (``main``) writes all its tensors. Other processes write only sharded ones, so
+    not, for example, their own BatchNorm statistics. See
     :func:`~vit_plugin.weights.reading.plain.split_tensors`.
     """
     if 'optimizer' in state:
@@ -129,7 +129,10 @@ def split_state(state: State, main: bool) -> tuple[dict[str, Tensor], State]:
 
 
 def identity(runner: Runner) -> dict[str, Any]:
-    """Facts that a resuming run must share, and the versions that wrote the checkpoint."""
+    """What a checkpoint records of its run, for a run that resumes from it to be compared.
+
+    It also has the versions that wrote the checkpoint, for the user.
+    """
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
     optimizer, model = runner.optim_wrapper.optimizer, without_ddp(runner.model)
     names = {parameter: name for name, parameter in model.named_parameters()}

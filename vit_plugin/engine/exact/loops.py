@@ -17,12 +17,12 @@ from vit_plugin.errors import ConfigError
 from ..step import take_step
 
 # Keys in MMEngine's runtime information.
-LAST_VALIDATED_KEY = 'last_validated_iter'  # for checkpoints
-VALIDATION_ITER_KEY = 'val/iter'  # for its log line, whose names begin with "val"
+LAST_VALIDATED_KEY = 'last_validated_iter'  # the iteration of the last complete validation
+VALIDATION_ITER_KEY = 'val/iter'  # a validation's log line shows names that begin with "val"
 
 
 class _Resumable(BaseLoop):
-    """The base of both loops. A subclass defines ``_validation_is_due``."""
+    """What both loops share. A subclass defines ``_validation_is_due``."""
 
     dataloader: Any
 
@@ -83,7 +83,7 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
                 f'an epoch has {length} iterations here: give it the same data set and batch '
                 'size, or start again from its weights with --cfg-options load_from=CHECKPOINT.'
             )
-        if done < length:  # otherwise only the hooks at the end of the epoch remain
+        if done < length:  # otherwise only the hooks at the end of the epoch are left to run
             for i, batch in enumerate(self._batches(self._epoch, done), done):
                 self.run_iter(i, batch)
         self.runner.call_hook('after_train_epoch')
@@ -158,6 +158,7 @@ class _EmptyLoader(SimpleNamespace):
         return iter(())
 
 
+# MMEngine's loop -> ours.
 RESUMABLE = {
     mmengine.runner.EpochBasedTrainLoop: EpochBasedTrainLoop,
     mmengine.runner.IterBasedTrainLoop: IterBasedTrainLoop,

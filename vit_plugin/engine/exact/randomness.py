@@ -36,16 +36,16 @@ class SeedHook(Hook):
         seed_step(runner.base_seed, VALIDATION, runner.iter)
 
 
-def seed_step(seed: int, kind: int, iteration: int) -> None:
+def seed_step(seed: int, purpose: int, iteration: int) -> None:
     """Seed the generators of this process, on the CPU and on its device.
 
     Args:
         seed: the seed of the run.
-        kind: ``STEP`` or ``VALIDATION``, so that both draw different numbers.
+        purpose: ``STEP`` or ``VALIDATION``, so that the two draw different numbers.
         iteration: the position.
     """
-    words = seeds(seed, kind, iteration, get_rank())
-    seed_host(words)  # with the first three
+    words = seeds(seed, purpose, iteration, get_rank())
+    seed_host(words)  # uses the first three of four
     device_seed = words[3]
     device = get_device()
     if device == 'cuda':

@@ -1,1 +1,1 @@
-"""Faults of long runs: signals, and files that cannot be read."""
+"""Faults of long runs: signals, files that cannot be read, and errors of the frameworks."""

@@ -1,4 +1,4 @@
-"""Explain errors of MMEngine and torch in one sentence."""
+"""Explain errors of MMEngine, torch and the machine in one sentence with a remedy."""
 
 import errno
 import re
@@ -81,9 +81,11 @@ def explain_error(error: BaseException, memory_advice: str = TRAIN_WITH_LESS_MEM
     """
     text = str(error)
     if isinstance(error, (ConfigError, MissingExtraError)):
+        if not text.startswith('Caught '):
+            return text
         # torch puts the traceback of a data worker before its error message.
-        is_caught = text.startswith('Caught ')
-        return text.strip().splitlines()[-1].partition(': ')[2] if is_caught else text
+        class_line = rf'^\S*{type(error).__name__}: '
+        return re.split(class_line, text.strip(), flags=re.MULTILINE)[-1]
     explanation = _explain_machine_error(error, memory_advice) or why_not_built(error)
     if not explanation or explanation.endswith(('.', '?')):
         return explanation

@@ -23,7 +23,7 @@ from vit_plugin.registry import HOOKS
 from ..distributed import PART_OF_TIMEOUT, read_timeout
 from ..step import is_accumulating
 
-PREEMPTED = 'preempted'
+PREEMPTED = 'preempted'  # file in the work directory that names the checkpoint
 
 
 class Preempted(SystemExit):
@@ -43,8 +43,8 @@ class PreemptionHook(Hook):
 
     At the end of each step, the ranks agree whether one was signalled. If so, all save this step,
     rank 0 writes the checkpoint's path to the file ``preempted`` in the work directory, and all
-    leave with :class:`Preempted`. The next run removes that file. With accumulation of gradients,
-    they wait for the optimizer's step. A signal during a validation waits for its end and the next
+    leave with :class:`Preempted`. The next run removes that file. With gradient accumulation, they
+    wait for the optimizer's step. A signal during a validation waits for its end and the next
     step, so the delay is at most one validation and ``interval`` steps.
 
     A signal before the first step saves nothing. Further signals, and signals to data workers, have
@@ -138,11 +138,9 @@ class PreemptionHook(Hook):
             timeout = timedelta(seconds=PART_OF_TIMEOUT * read_timeout(runner.cfg.get('env_cfg')))
             self._group = dist.new_group(backend='gloo', timeout=timeout)
         if number := self._agree():
-            # Not the path in the marker, which may belong to another run.
+            # Not the path in `last_checkpoint`, which may belong to another run.
             path = (runner._load_from or '') if runner._resume else ''
-            self._stop(
-                runner, number, path, 'before the first step, so that there was nothing to save'
-            )
+            self._stop(runner, number, path, 'before the first step, so there was nothing to save')
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         since_agreed = runner.iter + 1 - self._agreed_at
@@ -150,9 +148,9 @@ class PreemptionHook(Hook):
             return
         self._agreed_at = runner.iter + 1
         if number := self._agree():
-            saving = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
-            path = saving.save_now(runner) if saving else ''
-            why = '' if saving else ', but the run has no CheckpointHook, so that nothing was saved'
+            hook = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
+            path = hook.save_now(runner) if hook else ''
+            why = '' if hook else ', but the run has no CheckpointHook, so nothing was saved'
             self._stop(runner, number, path, f'after step {runner.iter + 1}{why}')
 
     def _agree(self) -> int:
@@ -164,7 +162,14 @@ class PreemptionHook(Hook):
         return int(number)
 
     def _stop(self, runner: Runner, number: int, path: str, when: str) -> None:
-        """Record and log the checkpoint, end the hooks, and raise :class:`Preempted`."""
+        """Record and log the checkpoint, end the hooks, and raise :class:`Preempted`.
+
+        Args:
+            runner: the run.
+            number: the number of the signal.
+            path: the path of the checkpoint, or ``''``.
+            when: when the signal came, the end of the logged clause.
+        """
         if is_main_process():
             write_text(Path(runner.work_dir, PREEMPTED), path)
         outcome = f'the checkpoint is {path}' if path else 'there is no checkpoint'
@@ -181,8 +186,8 @@ def _shield_worker(
 ) -> None:
     """Let a data worker survive the signals, then call its own ``init``.
 
-    The step that it loads for must still be made. torch lets it die from a SIGTERM of any process
-    but its parent, and Slurm sends one to all processes.
+    The run still makes the step for which the worker loads. Without this, a SIGTERM from any
+    process but its parent ends the worker, and Slurm sends one to all processes.
     """
     if hasattr(signal, 'sigwaitinfo'):  # on Linux
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)

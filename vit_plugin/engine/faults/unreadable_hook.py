@@ -25,10 +25,10 @@ INTERVAL = 50  # iterations between two checks of a training
 class UnreadableHook(Hook):
     """Counts unreadable samples, and ends training when they exceed a given share.
 
-    The data sets replace each by another sample, drawn by the position. In validation and test, the
-    predictions for replacements are left out of the metrics. Each file is logged, and listed in the
-    work directory: in ``unreadable.txt`` those to train on, in ``unreadable_val.txt`` and
-    ``unreadable_test.txt`` those of the last validation and test. Our runner always registers this
+    The data set replaces an unreadable sample by another, drawn by its position. In validation and
+    test, the predictions for replacements are left out of the metrics. Each file is logged, and
+    listed in the work directory: in ``unreadable.txt`` for the training, in ``unreadable_val.txt``
+    and ``unreadable_test.txt`` for the last validation and test. Our runner always registers this
     hook, with the arguments ``unreadable=dict(max_share=...)`` of the config.
 
     Args:
@@ -62,16 +62,17 @@ class UnreadableHook(Hook):
         if not runner.iter:
             _remove_list(self._train_list)
         sampler = find_positioned_sampler(runner.train_dataloader)
-        self._batch = sampler.samples_per_iteration * get_world_size() if sampler else None
+        # None for a loader that the user built: its samples have no positions.
+        self._global_batch = sampler.samples_per_iteration * get_world_size() if sampler else None
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         last = runner.iter + 1 == runner.max_iters
-        if self._batch and (self.every_n_train_iters(runner, INTERVAL) or last):
-            self._check(runner, (runner.iter + 1) * self._batch)
+        if self._global_batch and (self.every_n_train_iters(runner, INTERVAL) or last):
+            self._check(runner, (runner.iter + 1) * self._global_batch)
 
     def _check(self, runner: Runner, samples: int) -> None:
-        """Log new unreadable samples among the first ``samples``, and compare their share."""
-        # Workers run ahead of the training.
+        """Log new unreadable samples among the first ``samples``, and check their share."""
+        # Workers run ahead of the training, so later positions may be listed too.
         entries = [entry for entry in self._train_list.read() if entry.position < samples]
         if is_main_process():
             for entry in set(entries) - self._logged:
@@ -79,11 +80,11 @@ class UnreadableHook(Hook):
                     f'{entry.path} cannot be read ({entry.reason}): another sample takes its place.'
                 )
             self._logged.update(entries)
-        number = torch.tensor(float(len(entries)))
-        all_reduce(number, 'max')  # so that all processes raise
-        if number > self.max_share * max(samples, MIN_SAMPLES):
+        count = torch.tensor(float(len(entries)))
+        all_reduce(count, 'max')  # so that all processes raise
+        if count > self.max_share * max(samples, MIN_SAMPLES):
             raise ConfigError(
-                f'{int(number)} of {samples} training samples could not be read, which is more '
+                f'{int(count)} of {samples} training samples could not be read, which is more '
                 f'than unreadable.max_share={self.max_share}; they are listed in '
                 f'{str(self._train_list.path)!r}: repair them or the path to the data, or give a '
                 'larger share.'
@@ -119,10 +120,8 @@ class UnreadableHook(Hook):
         if batch_idx + 1 == len(loop.dataloader):
             size = len(loop.dataloader.dataset)
             # Machines may have different work directories.
-            all_entries = {
-                entry for of_process in all_gather_object(entries) for entry in of_process
-            }
-            # Later positions repeat samples, so that all ranks have equally many.
+            all_entries = {entry for of_rank in all_gather_object(entries) for entry in of_rank}
+            # Positions from `size` on repeat samples, so that all ranks have equally many.
             entries = sorted(entry for entry in all_entries if entry.position < size)
             self._log_left_out(runner, entries, size)
             for metric in loop.evaluator.metrics if entries and is_main_process() else ():
@@ -165,9 +164,9 @@ def _leave_out_results(metric: BaseMetric, positions: Set[int], size: int) -> No
             return compute(results)
         if len(results) != size:
             raise ConfigError(
-                f'{type(metric).__name__} does not keep a result for each image, so that those '
-                'which cannot be read cannot be left out; repair the files, or take them out of '
-                'the data.'
+                f'{type(metric).__name__} does not keep a result for each image, so '
+                'unreadable images cannot be left out; repair the files, or remove them from the '
+                'data.'
             )
         kept = [result for i, result in enumerate(results) if i not in positions]
         if not hasattr(metric, 'img_ids'):

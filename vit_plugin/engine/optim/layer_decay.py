@@ -1,4 +1,8 @@
-"""Layer-wise decay: smaller learning rates near the image, in any framework."""
+"""Layer-wise learning rate decay: lower rates for layers nearer to the input.
+
+It works for any model with a backbone that knows the depth of its parameters, so for classifiers,
+detectors and segmentors alike.
+"""
 
 from typing import Annotated, Any
 
@@ -89,7 +93,15 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             params[:] = self._merge_groups(params, module)
 
     def _merge_groups(self, singles: list[dict], model: nn.Module) -> list[dict]:
-        """Apply the decay to single-parameter groups, merge those with equal settings, log them."""
+        """Apply the decay, merge groups with equal settings, and log the result.
+
+        Args:
+            singles: the parent's groups, of one parameter each.
+            model: the whole model.
+
+        Returns:
+            The merged groups, with the lowest learning rate first.
+        """
         names = {parameter: name for name, parameter in model.named_parameters()}
         scales, undecayed = self._find_scales(model), self._names_without_decay(model)
         groups: dict[tuple, dict] = {}
@@ -130,9 +142,9 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         backbones = innermost(model, HasLayerDepths)
         if not backbones:
             raise ConfigError(
-                f'optim_wrapper: no part of {type(model).__name__} has get_layer_depth, so that '
-                'there is no layer-wise decay for it; take a vit_plugin.VisionTransformer or '
-                'TimmBackbone as the backbone.'
+                f'optim_wrapper: no part of {type(model).__name__} has get_layer_depth, which '
+                'layer-wise decay needs; use a vit_plugin.VisionTransformer or TimmBackbone as the '
+                'backbone.'
             )
         scales = {}
         for prefix, backbone in backbones.items():

@@ -1,4 +1,7 @@
-"""Muon: steps of equal size in all directions of a weight matrix."""
+"""The optimizer Muon, which orthogonalizes the momentum of each weight matrix before a step.
+
+A step then has about the same size in all directions of the matrix.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +19,7 @@ from vit_plugin.registry import OPTIMIZERS
 # and 1.2.
 QUINTIC = (3.4445, -4.7750, 2.0315)
 GRAM_RATIO = 2  # columns per row from which the Gram matrix pays off
-RMS = 0.2  # RMS of AdamW's steps, measured by Liu et al.
+RMS = 0.2  # RMS of AdamW's steps, measured by Liu et al. (arXiv:2502.16982)
 # Entries that torch, and MMEngine's custom_keys, add to a group. They are not options of Muon.
 FOREIGN_ENTRIES = ('param_names', 'lr_mult', 'decay_mult')
 
@@ -37,6 +40,7 @@ def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
     x = x.mT if is_tall else x
     x = x / x.norm().clamp(min=eps)
     a, b, c = QUINTIC
+    # On a GPU, x is bfloat16, which is too imprecise for the products of the Gram matrix.
     if x.is_cuda or x.shape[1] < GRAM_RATIO * len(x):
         for _ in range(steps):
             square = x @ x.mT
@@ -152,7 +156,7 @@ class Muon(Optimizer):
         state, momentum = self.state[parameter], group['momentum']
         if not state:
             state['momentum'] = torch.zeros_like(parameter)
-        grad = torch.as_tensor(parameter.grad)
+        grad = torch.as_tensor(parameter.grad)  # for the type checker: it is not None here
         state['momentum'].lerp_(grad, 1 - momentum)
         nesterov = grad.lerp(state['momentum'], momentum).flatten(1)
         step = orthogonalize(nesterov, group['steps']).view_as(parameter)

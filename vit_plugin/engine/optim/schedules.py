@@ -1,4 +1,8 @@
-"""Adapt schedules to another length of a run, at its start or when it is resumed."""
+"""Adapt learning rate schedules to another length of a run.
+
+:func:`scale_schedules` changes their config before a run begins. When a run is resumed with another
+length, :func:`follow_config` and :func:`replay` change the state of the built schedulers.
+"""
 
 import math
 import warnings
@@ -157,6 +161,7 @@ def replay(
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # the warning that no optimizer has stepped
         for iteration in range(1, iterations + 1):
+            # The position may be after the last iteration of an epoch, but before its end.
             ends_epoch = (
                 epoch_length
                 and iteration % epoch_length == 0

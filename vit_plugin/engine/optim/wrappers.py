@@ -1,4 +1,7 @@
-"""The optimizer wrappers, in the precision of the parameters and in mixed precision."""
+"""The optimizer wrappers: one for the precision of the parameters, one for mixed precision.
+
+:mod:`vit_plugin.engine.step` has what both share: gradient clipping, skipped steps, accumulation.
+"""
 
 import logging
 from collections.abc import Iterator
@@ -55,7 +58,7 @@ class ScalerOptions(TypedDict, total=False):
 
 @OPTIM_WRAPPERS.register_module()
 class OptimWrapper(BaseOptimWrapper):
-    """MMEngine's ``OptimWrapper`` that does not wait for the GPU to compute gradient norms.
+    """MMEngine's ``OptimWrapper``, but it reads no gradient norm from the GPU in every step.
 
     It also works for sharded models.
     """
@@ -101,10 +104,10 @@ class AmpOptimWrapper(BaseOptimWrapper, mmengine.optim.AmpOptimWrapper):
         mmengine.optim.OptimWrapper.__init__(self, optimizer, accumulative_counts, clip_grad)
         device = get_device()
         if dtype is None:
-            old_gpu = device == 'cuda' and not torch.cuda.is_bf16_supported(
+            lacks_bfloat16 = device == 'cuda' and not torch.cuda.is_bf16_supported(
                 including_emulation=False
             )
-            dtype = 'float16' if old_gpu else 'bfloat16'
+            dtype = 'float16' if lacks_bfloat16 else 'bfloat16'
         dtype = str(dtype).removeprefix('torch.')
         if dtype not in AMP_DTYPES or (dtype == 'float16' and device == 'cpu'):
             raise ConfigError(
@@ -117,6 +120,7 @@ class AmpOptimWrapper(BaseOptimWrapper, mmengine.optim.AmpOptimWrapper):
         else:
             scaler = {} if loss_scale == 'dynamic' else dict(loss_scale)
         self.loss_scaler = torch.amp.GradScaler(device, enabled=dtype == 'float16', **scaler)
+        # The parent passes it to `GradScaler.update`, which then keeps a fixed scale.
         self._scale_update_param = loss_scale if isinstance(loss_scale, (int, float)) else None
         if device == 'cpu' and processor.computes_in_bfloat16() is False:
             print_log(
@@ -135,7 +139,7 @@ class AmpOptimWrapper(BaseOptimWrapper, mmengine.optim.AmpOptimWrapper):
     def backward(self, loss: Tensor, **kwargs: Any) -> None:
         """See the parent. Activation checkpointing runs the forward again here.
 
-        It needs the same attention kernels.
+        This second forward needs the same attention kernels as the first.
         """
         with self._attention_kernels():
             super().backward(loss, **kwargs)

@@ -58,7 +58,7 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
 def check_sharded_step(optimizer: torch.optim.Optimizer) -> None:
     """Check that the optimizer can step a small sharded parameter. torch's fused SGD cannot.
 
-    Every rank calls it.
+    Every rank calls this, before the first step of the run.
 
     Raises:
         ConfigError: if the optimizer cannot step it.
@@ -72,16 +72,16 @@ def check_sharded_step(optimizer: torch.optim.Optimizer) -> None:
     small = nn.Parameter(zeros(mesh.size(-1), 1, device_mesh=mesh, placements=placements))
     small.grad = torch.zeros_like(small)
     # A copy of the optimizer, without its parameters and state.
-    tried = object.__new__(type(optimizer))
-    vars(tried).update(
+    trial = object.__new__(type(optimizer))
+    vars(trial).update(
         vars(optimizer), param_groups=[{**group, 'params': [small]}], state=defaultdict(dict)
     )
     with rejecting(
         f'optim_wrapper.optimizer: {type(optimizer).__name__} does not step sharded parameters',
-        'leave out fused=True, take another, or leave out sharding',
+        'leave out fused=True, use another optimizer, or leave out sharding',
         (NotImplementedError, RuntimeError),
     ):
-        tried.step()
+        trial.step()
 
 
 def ensure_process_group(device_type: str) -> None:

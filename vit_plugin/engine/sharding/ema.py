@@ -1,4 +1,4 @@
-"""Moving averages of the weights, of plain and of sharded models."""
+"""Exponential moving averages (EMA) of the weights, for plain and sharded models."""
 
 import logging
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ Momentum = Annotated[float, Field(gt=0, lt=1)]
 
 
 class AverageOptions(TypedDict, total=False):
-    """Arguments of MMEngine's averages."""
+    """Arguments of MMEngine's averaged models."""
 
     momentum: Momentum
     gamma: PositiveInt
@@ -105,11 +105,14 @@ class EMAHook(mmengine.hooks.EMAHook):
             reshard(self.src_model)
             self.ema_model.update_parameters(ModelTensors(self.src_model))
         else:
-            self._copy(self._sources())
+            self._set_averages(self._averaged_tensors())
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Save the averages in the place of the weights, and the weights as ``ema_state_dict``."""
-        averages = {id(source): self._averages[name] for name, source in self._sources().items()}
+        # By the averaged tensor, since the state dict has tied weights under several names.
+        averages = {
+            id(tensor): self._averages[name] for name, tensor in self._averaged_tensors().items()
+        }
         checkpoint['ema_state_dict'] = {
             'steps': self.ema_model.steps,
             **{
@@ -127,13 +130,13 @@ class EMAHook(mmengine.hooks.EMAHook):
             return
         if 'ema_state_dict' not in checkpoint:
             print_log(
-                'There is no `ema_state_dict` in the checkpoint: the averages begin as its '
+                'There is no `ema_state_dict` in the checkpoint: the averages start from its '
                 'weights.',
                 'current',
                 logging.WARNING,
             )
             return
-        self._swap_ema_state_dict(checkpoint)
+        self._swap_ema_state_dict(checkpoint)  # puts the averages into `ema_state_dict`
         saved = checkpoint['ema_state_dict']
         self._make_averages()
         for name, average in self._averages.items():
@@ -145,33 +148,33 @@ class EMAHook(mmengine.hooks.EMAHook):
                     f'The checkpoint has no average of {name!r} with the shape '
                     f'{tuple(average.shape)}; resume with the same model.'
                 )
-            self._copy({name: shard_like(value, average)})
+            self._set_averages({name: shard_like(value, average)})
         self.ema_model.steps.copy_(saved['steps'])
 
-    def _sources(self) -> dict[str, Tensor]:
+    def _averaged_tensors(self) -> dict[str, Tensor]:
         """The tensors of the model that are averaged, by name."""
         reshard(self.src_model)  # a validation may leave parameters gathered
-        sources: dict[str, Tensor] = dict(self.src_model.named_parameters())
+        tensors: dict[str, Tensor] = dict(self.src_model.named_parameters())
         if self.ema_model.update_buffers:
             saved = self.src_model.state_dict(keep_vars=True)
-            sources |= {
+            tensors |= {
                 name: buffer for name, buffer in self.src_model.named_buffers() if name in saved
             }
-        return sources
+        return tensors
 
     def _make_averages(self) -> None:
         """Begin all averages as copies of the weights."""
         device = self.ema_cfg.get('device')
         self._averages = {
-            name: source.detach().clone().to(device or source.device)
-            for name, source in self._sources().items()
+            name: tensor.detach().clone().to(device or tensor.device)
+            for name, tensor in self._averaged_tensors().items()
         }
         self.ema_model.avg_parameters = {
             name: local_part(average) for name, average in self._averages.items()
         }
 
     @torch.no_grad()
-    def _copy(self, values: dict[str, Tensor]) -> None:
+    def _set_averages(self, values: dict[str, Tensor]) -> None:
         """Copy values into the averages of the same names."""
         for name, value in values.items():
             local_part(self._averages[name]).copy_(local_part(value))
@@ -184,8 +187,8 @@ class EMAHook(mmengine.hooks.EMAHook):
         """
         if not self._averages:
             return
-        for name, source in self._sources().items():
-            average, weight = local_part(self._averages[name]), local_part(source)
+        for name, tensor in self._averaged_tensors().items():
+            average, weight = local_part(self._averages[name]), local_part(tensor)
             former_average = average.clone()
             average.copy_(weight)
             weight.copy_(former_average)

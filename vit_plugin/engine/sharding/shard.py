@@ -30,7 +30,7 @@ def parts_to_shard(model: nn.Module) -> list[nn.Module]:
     if not parts:
         raise ConfigError(
             f'sharding: no part of {type(model).__name__} has parts_to_shard(), which names the '
-            'modules to gather one at a time; take a vit_plugin.VisionTransformer or TimmBackbone '
+            'modules to gather one at a time; use a vit_plugin.VisionTransformer or TimmBackbone '
             'as the backbone, or leave sharding out.'
         )
     return parts
@@ -68,8 +68,9 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     model_dtype = next(model.parameters()).dtype
     reduce_dtype = getattr(torch, sharding.reduce_dtype or '', None) or model_dtype
     param_dtype = getattr(torch, sharding.param_dtype or '', None)
-    # The statistics of a BatchNorm are float32, so its weights must be, too. So with another type,
-    # each is sharded by itself, before the part that has it. Feature maps may have either type.
+    # The statistics of a BatchNorm are float32, so its weights must be, too. With another
+    # `param_dtype`, each is sharded by itself, before the part that contains it. Its input may have
+    # either dtype.
     norms = [
         layer
         for part in parts
@@ -78,7 +79,7 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     ]
     for part in dict.fromkeys((*norms, *parts)):
         dtype = None if _is_affine_batch_norm(part) else param_dtype
-        # The tokens keep the original dtype for norms and losses outside the sharded modules.
+        # Outputs are cast back to the model's dtype, for norms and losses outside these modules.
         fsdp.fully_shard(
             part,
             **common,
@@ -185,7 +186,7 @@ def _check_parameters(model: nn.Module, mesh: DeviceMesh) -> None:
         )
         raise ConfigError(
             f'sharding: no dimension of {name!r}, {tuple(shapes[name])}, is a multiple of {ranks} '
-            f'ranks, so that each would gather {ranks} times its size; give group={fitting}.'
+            f'ranks, so each would gather {ranks} times its size; give group={fitting}.'
         )
 
 

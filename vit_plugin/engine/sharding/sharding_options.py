@@ -1,4 +1,4 @@
-"""The ``sharding`` of a config."""
+"""The setting ``sharding`` of a config: which ranks share a copy of the model, in which dtypes."""
 
 import os
 import socket
@@ -19,13 +19,13 @@ class Sharding:
     """Settings of sharding. In a config this is ``sharding=dict(...)``.
 
     Attributes:
-        group: the ranks that share one copy of the model. ``'all'`` are all ranks (FSDP).
-            ``'node'`` are the ranks of each machine, and a number n are n consecutive ranks (HSDP).
-            The size of the group must divide the number of ranks.
-        param_dtype: type in which the blocks and the stem are gathered and computed. Their outputs,
-            and everything outside of them (norm, neck, head, losses), keep the type of the
-            parameters. None changes nothing.
-        reduce_dtype: type in which gradients are averaged. None is the type of the parameters.
+        group: the ranks that share one copy of the model: ``'all'`` ranks (FSDP), ``'node'``, those
+            of one machine, or a number of consecutive ranks (both HSDP). The size of the group must
+            divide the number of ranks.
+        param_dtype: dtype in which the blocks and the stem are gathered and computed. Their
+            outputs, and everything outside of them (norm, neck, head, losses), keep the dtype of
+            the parameters. None: that of the parameters everywhere.
+        reduce_dtype: dtype in which gradients are averaged. None: that of the parameters.
         reshard_after_forward: whether the blocks' parameters are freed after the forward and
             gathered again for the backward. False takes more memory and less communication.
         cpu_offload: whether parameters, gradients and optimizer state stay in the memory of the
@@ -79,6 +79,6 @@ def _ranks_per_node() -> int:
     ):
         raise ConfigError(
             "sharding: group='node' needs the same number of consecutive ranks on each machine; "
-            'start them so, or give group=NUMBER.'
+            'launch them like that, or give group=NUMBER.'
         )
     return size

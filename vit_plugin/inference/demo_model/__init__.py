@@ -1,6 +1,6 @@
 """A small detector of drawn shapes, with images, for a first picture without a download.
 
-``benchmarks/demo_model.py`` has made the files, and README.md here is the card of the model.
+``benchmarks/demo_model.py`` writes the files; README.md here is the card of the model.
 """
 
 from pathlib import Path

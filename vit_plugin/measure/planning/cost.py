@@ -39,7 +39,7 @@ class Cluster:
     memory: int  # bytes of a GPU that a run may use
     peak_tflops: float  # peak of one GPU
     utilization: float  # share of the peak that arithmetic reaches
-    # Links of a GPU within and between machines, in one direction.
+    # Speed of a GPU's links ``within`` and ``between`` machines, in one direction.
     gigabytes_per_s: Mapping[str, float]
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class Cluster:
         return flops / (self.peak_tflops * 1e12 * self.utilization)
 
     def messages_s(self, traffic: Mapping[str, float]) -> float:
-        """Seconds for a GPU to receive bytes ``within`` and ``between`` machines concurrently."""
+        """Seconds of communication: a GPU receives these bytes over both kinds of links at once."""
         return max(traffic[link] / (speed * 1e9) for link, speed in self.gigabytes_per_s.items())
 
     def core_days(self, flops: float) -> float:
@@ -63,7 +63,7 @@ class Cluster:
 
 
 def count_run_images(cfg: Mapping, global_batch: int, images: int | None = None) -> float | None:
-    """Number of images that a config trains on, repetitions included. None without a schedule.
+    """Number of images of a run, counted again in each epoch. None if the config has no schedule.
 
     Args:
         cfg: the config.
@@ -99,7 +99,7 @@ def images_in(dataset: Mapping) -> int | None:
     It is known for a data set in ``DATASET_IMAGES``, for a list of images in a text file, and for a
     ``stratified_subset`` of these.
     """
-    if 'fraction' in dataset:
+    if 'fraction' in dataset:  # a stratified_subset, or with `rest` the images that it leaves out
         whole, fraction = images_in(dataset['dataset']), dataset['fraction']
         if whole is None:
             return None

@@ -10,6 +10,7 @@ from vit_plugin.models.layers.recompute import Recompute
 from .traced_step import Cost, Layout, TracedStep
 from .tracing import END_BLOCKS
 
+# Numbers of blocks of the traced models: the blocks at both ends alone, and one more in the middle.
 TRACED_DEPTHS = (2 * END_BLOCKS, 2 * END_BLOCKS + 1)
 MAX_RANK_BATCH = 1 << 20  # images per rank
 
@@ -50,7 +51,7 @@ class Forecast:
         return self._costs[batch]
 
     def memory(self, batch: int) -> Counter[str]:
-        """Bytes by kind at the peak of a step."""
+        """Bytes by kind at the peak of a step, as in ``MEMORY_KINDS``."""
         return max(peaks_by_segment(self.cost(batch)).values(), key=Counter.total)
 
     def largest_batch(self, limit: int, near: int = 1) -> int:
@@ -80,13 +81,13 @@ class Forecast:
 
 
 def equal_blocks(cfg: Config, num_layers: int) -> int | None:
-    """``num_layers`` if all blocks are equal, so that costs can be extrapolated, else None."""
+    """``num_layers`` if all blocks are equal and enough to extrapolate their costs, else None."""
     backbone = cfg.model.backbone
     encoder = backbone.get('encoder') or {}
     has_values_by_block = any(isinstance(value, (list, tuple)) for value in encoder.values())
     are_equal = (
         num_layers > TRACED_DEPTHS[-1]
-        and backbone.get('out_indices', -1) == -1
+        and backbone.get('out_indices', -1) == -1  # intermediate outputs are kept in memory
         and backbone.get('frozen_stages', -1) < 0
         and not encoder.get('window')
         and not has_values_by_block
@@ -95,17 +96,19 @@ def equal_blocks(cfg: Config, num_layers: int) -> int | None:
 
 
 def extrapolate(short: Cost, long: Cost, num_layers: int) -> Cost:
-    """The cost at a depth on the line through both ``TRACED_DEPTHS``, segment by segment."""
+    """The cost at a depth on the line through both ``TRACED_DEPTHS``, segment by segment.
+
+    Segments of the middle blocks, which only the longer model has, are left out.
+    """
     position = (num_layers - TRACED_DEPTHS[0]) / (TRACED_DEPTHS[1] - TRACED_DEPTHS[0])
     return {
         segment: Counter(
             {kind: size + (long[segment][kind] - size) * position for kind, size in sizes.items()}
         )
         for segment, sizes in short.items()
-        if 'middle' not in segment
     }
 
 
 def peaks_by_segment(cost: Cost) -> Cost:
-    """The peaks of a cost by segment, without its work."""
+    """The peaks of a cost by segment: a ``Cost`` without the entry for operations and traffic."""
     return {segment: sizes for segment, sizes in cost.items() if segment != ('work',)}

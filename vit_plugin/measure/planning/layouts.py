@@ -26,7 +26,7 @@ RECOMPUTING: dict[Recompute, str] = {
     'selective': ' with selective recomputing',
     True: ' with recomputing',
 }
-_planners: list['Planner'] = []  # in a forked process, its one planner
+_planners: list['Planner'] = []  # the one planner of a forked process, see _start_worker
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class PlannedLayout:
     largest_batch: int  # largest batch that fits, or 0
     traffic: Mapping[str, float]  # bytes that a GPU receives in a step, within and between machines
     flops: float  # for an image, forward and backward, recomputing included
-    arithmetic_s: float
-    messages_s: float
-    # Arithmetic and communication overlap; loading, validation and checkpoints are not counted.
+    arithmetic_s: float  # seconds of arithmetic in a step
+    messages_s: float  # seconds of communication in a step
+    # The larger of both, since they overlap. Loading, validation and checkpoints are not counted.
     step_s: float
     days: float | None  # days of the run; None without a schedule
 
@@ -106,7 +106,8 @@ class Planner:
         num_layers: number of blocks of the model.
 
     Attributes:
-        groups: the numbers of ranks that may share a model, by strategy, in order of trying.
+        groups: for each strategy, the numbers of ranks that may share one copy of the model, in the
+            order in which they are tried. FSDP2 shares it over all ranks if the model permits.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Planner:
         self._forecasts: dict[str, Forecast | None] = {}
 
     def row(self, strategy: str, recompute: Recompute) -> tuple[PlannedLayout | None, str | None]:
-        """The row, if this layout is possible, and a note on what could not be planned."""
+        """The row of a strategy, or None if it is impossible, and a note on what is not planned."""
         if strategy not in self._forecasts:
             cluster = self._cluster
             candidates = (
@@ -156,7 +157,7 @@ def _plan_in_worker(layout: tuple[str, Recompute]) -> tuple[PlannedLayout | None
 def _first_possible(
     cfg: Config, layouts: Iterable[Layout], num_layers: int, notes: dict[str, str], strategy: str
 ) -> Forecast | None:
-    """The forecast of the first layout, in order of trying, that the model can be sharded in.
+    """The forecast of the first of these layouts in which the model can be sharded.
 
     The first error is added to ``notes``. None if no layout is possible.
     """
@@ -164,12 +165,13 @@ def _first_possible(
         try:
             return Forecast(cfg, layout, equal_blocks(cfg, num_layers))
         except ConfigError as error:
-            is_of_sharding = str(error).startswith('sharding:')
-            is_of_optimizer = str(error).startswith('optim_wrapper.optimizer:')
-            if layout.group == 1 or not (is_of_sharding or is_of_optimizer):
+            # The setting at the beginning of a message tells what does not permit the layout.
+            sharding_fails = str(error).startswith('sharding:')
+            optimizer_fails = str(error).startswith('optim_wrapper.optimizer:')
+            if layout.group == 1 or not (sharding_fails or optimizer_fails):
                 raise
             notes.setdefault(strategy, str(error))
-            if is_of_optimizer:  # it would fail with any group
+            if optimizer_fails:  # it would fail with any group
                 return None
     return None
 
@@ -183,6 +185,7 @@ def _make_row(
     images: float | None,
 ) -> PlannedLayout:
     """The row of a forecast at a batch."""
+    # The key ('work', ) has the operations and traffic, see Cost.
     memory, work, step = forecast.memory(batch), forecast.cost(batch)['work',], forecast.steps[0]
     forwards, group = step.forwards, step.layout.group
     arithmetic, messages = cluster.arithmetic_s(work['flops']), cluster.messages_s(work)

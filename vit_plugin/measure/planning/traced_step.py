@@ -1,6 +1,7 @@
 """Trace a training step of one of many ranks, on fake tensors in a fake process group.
 
-Optimizer, sharding and mixed precision are real.
+Fake tensors have shapes and no values, so that a step needs neither memory nor GPUs. Optimizer,
+sharding and mixed precision are real.
 """
 
 import copy
@@ -31,8 +32,8 @@ from vit_plugin.models.layers.recompute import Recompute
 
 from .tracing import END_BLOCKS, Peaks, Work, memory_tracker
 
-# Cost of a step. By segment, see :class:`~.tracing.Peaks`: the bytes by kind at its peak. By
-# ('work', ): the operations and the traffic of the whole step.
+# Cost of a step. For each segment, see :class:`~.tracing.Peaks`: the bytes by kind at its peak. For
+# the key ('work', ): `flops`, and the bytes `within` and `between` machines, of the whole step.
 Cost = dict[tuple, Counter[str]]
 
 
@@ -104,7 +105,7 @@ class TracedStep:
             self.wrapper = build_optim_wrapper(
                 self.model, planned_optim_wrapper(cfg, layout.device)
             )
-        self.wrapper.defer_grad_norm()  # fake tensors have no values to read
+        self.wrapper.defer_grad_norm()  # fake tensors have no values to log
         # The number of iterations only has to be larger than any that is traced.
         self.wrapper.initialize_count_status(self.model, init_counts=0, max_counts=1 << 40)
         self.forwards = getattr(self.wrapper, '_accumulative_counts', 1)
@@ -149,7 +150,7 @@ class TracedStep:
         ema_bytes = 0
         if any('EMAHook' in str(hook['type']) for hook in self.cfg.get('custom_hooks') or ()):
             ema_bytes = sum(map(_bytes, (*self.model.parameters(), *self.model.buffers())))
-        for sizes in memory.peaks.values():
+        for sizes in memory.peaks.values():  # Counters, whose update() adds
             # The trackers count DDP's buckets as activations.
             sizes.update(activations=-bucket_bytes, gathered=bucket_bytes, ema=ema_bytes)
         return {**memory.peaks, ('work',): Counter(flops=work.flops, **work.traffic)}
@@ -161,7 +162,7 @@ class TracedStep:
             if memory:
                 memory.reset_mod_stats()  # the trackers expect one forward
             images = torch.empty(batch, backbone.in_channels, *backbone.img_size)
-            # All images share one sample, to save time.
+            # One sample with all labels, rather than one per image, to save time.
             labels = BaseDataElement(gt_label=torch.empty(batch, dtype=torch.int64))
             # Fake tensors are on the CPU, regardless of the device that the wrapper would autocast
             # for.
@@ -219,7 +220,8 @@ def build_classifier(
     Args:
         cfg: the config.
         recompute: see :class:`Layout`.
-        num_layers: number of blocks to keep, the first and last ones; None keeps all.
+        num_layers: number of blocks to keep: the first ``END_BLOCKS``, and the last of the others.
+            None keeps all.
 
     Raises:
         ConfigError: if the model is not a classifier on a
@@ -258,7 +260,7 @@ def build_classifier(
 
 
 def num_blocks(model: nn.Module) -> int:
-    """The number of blocks of an encoder of one width, or 0 for another library's module."""
+    """The number of blocks of a backbone; 0 for another library's module, traced as a whole."""
     return len(getattr(model.backbone, 'blocks', ()))
 
 

@@ -1,6 +1,6 @@
-"""Operations, traffic and memory of a step, by torch's trackers.
+"""Count the operations, traffic and memory of a step, by torch's trackers.
 
-No other file uses ``torch.distributed._tools``.
+They are in ``torch.distributed._tools``, which is private and may change; no other file uses it.
 """
 
 import re
@@ -32,8 +32,8 @@ except ImportError as error:
         f'lacks them ({error}); install another torch.'
     ) from error
 
-# The trackers' kinds of memory -> the plan's columns, which are MEMORY_KINDS.
-COLUMN_OF_KIND = {
+# The trackers' kinds of memory, of two trackers with different spelling -> one of MEMORY_KINDS.
+PLANNED_KIND = {
     'Parameter': 'parameters',
     'Sharded Param': 'parameters',
     'Buffer': 'parameters',
@@ -53,7 +53,8 @@ COLUMN_OF_KIND = {
 MEMORY_KINDS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
 # A module's full name -> the match of a block, with its number, or None.
 match_block = cache(re.compile(r'\.backbone\.blocks\.(\d+)$').search)
-# Blocks at either end that differ from the others: several, because of FSDP's prefetching.
+# Number of blocks at either end whose cost differs from the others': more than one, because of
+# FSDP's prefetching.
 END_BLOCKS = 2
 SENDING_OPS = collective_ops - sync_ops
 # Operators that read a value.
@@ -102,7 +103,11 @@ class Work(TorchDispatchMode):
         return out
 
     def _count_traffic(self, func: Any, out: Any, args: tuple, kwargs: Any) -> None:
-        """Add the bytes that this rank receives in a collective."""
+        """Add the bytes that this rank receives in a collective.
+
+        A collective over n ranks brings each of them (n - 1) / n of the size. Between machines, n
+        is the number of machines, and the ranks of a machine divide what it receives.
+        """
         ranks = dist.get_process_group_ranks(CollectiveOp.get_process_group(func, args))
         machines = len({rank // self.gpus_per_node for rank in ranks})
         # An all-reduce is a reduce-scatter and an all-gather.
@@ -157,7 +162,7 @@ class Peaks(MemTracker):
             for sizes in by_device:
                 for kind, size in sizes.items():
                     if kind != 'Total':
-                        peak[COLUMN_OF_KIND[kind.value]] += size
+                        peak[PLANNED_KIND[kind.value]] += size
             self.peaks[self._segment] = peak
 
 

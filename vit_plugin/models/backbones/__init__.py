@@ -1,3 +1,5 @@
+"""The Vision Transformer, and what backbones of other libraries share with it."""
+
 from vit_plugin.registry import MODELS, lazy_getattr
 
 from .vit import VisionTransformer

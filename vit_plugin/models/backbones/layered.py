@@ -40,7 +40,7 @@ class LayeredBackbone(LoadableBackbone):
 
     @property
     def stem_maps(self) -> tuple[int, ...]:
-        """Indices of the CNN's maps that are returned."""
+        """Indices of the stem's maps in a pyramid: those that are finer than the tokens."""
         if not self.out_type.startswith('pyramid'):
             return ()
         strides = self.patch_embed.feature_strides
@@ -49,17 +49,17 @@ class LayeredBackbone(LoadableBackbone):
     @property
     def channels(self) -> tuple[int, ...]:
         """Channels of each output."""
-        of_stem = (self.patch_embed.feature_channels[i] for i in self.stem_maps)
+        stem_channels = (self.patch_embed.feature_channels[i] for i in self.stem_maps)
         width = self.embed_dims
         if self.out_type == 'pyramid_cls':  # the class token is appended to each patch
             width *= 2
-        return (*of_stem, *(width for _ in self.out_indices))
+        return (*stem_channels, *(width for _ in self.out_indices))
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Stride of each output, in pixels."""
-        of_stem = (self.patch_embed.feature_strides[i] for i in self.stem_maps)
-        return (*of_stem, *(self.patch_embed.stride for _ in self.out_indices))
+        stem_strides = (self.patch_embed.feature_strides[i] for i in self.stem_maps)
+        return (*stem_strides, *(self.patch_embed.stride for _ in self.out_indices))
 
     def no_weight_decay(self) -> set[str]:
         """Names of the parameters without weight decay: tokens and positions.
@@ -85,8 +85,8 @@ class LayeredBackbone(LoadableBackbone):
             param_name: full name of the parameter.
             prefix: prefix of the backbone's own names, such as ``'backbone.'``.
         """
-        stem = self.patch_embed.num_depths
-        num_depths = stem + self.num_layers + 1
+        stem_depths = self.patch_embed.num_depths
+        num_depths = stem_depths + self.num_layers + 1  # 1 for the final norm
         match param_name.removeprefix(prefix).split('.') if param_name.startswith(prefix) else []:
             case ['patch_embed', *rest]:
                 return self.patch_embed.layer_depth('.'.join(rest)), num_depths
@@ -100,9 +100,9 @@ class LayeredBackbone(LoadableBackbone):
                 | 'norm_pre',
                 *_,
             ]:
-                return stem - 1, num_depths
+                return stem_depths - 1, num_depths
             case ['blocks', block, *_]:
-                return stem + int(block), num_depths
+                return stem_depths + int(block), num_depths
         return num_depths - 1, num_depths
 
     def parts_to_shard(self) -> list[nn.Module]:
@@ -120,8 +120,8 @@ class LayeredBackbone(LoadableBackbone):
             self.patch_embed.eval()
         if self.frozen_stages >= 0:
             before_blocks = (self.patch_embed, self.drop_after_pos, self.rope, self.norm_pre)
-            for part in (*before_blocks, *self.blocks[: self.frozen_stages]):
-                part.eval()
+            for module in (*before_blocks, *self.blocks[: self.frozen_stages]):
+                module.eval()
         return self
 
     def _freeze(self) -> None:
@@ -131,16 +131,18 @@ class LayeredBackbone(LoadableBackbone):
         stages = self.frozen_stages
         if stages < 0:
             return
-        depths = self.patch_embed.num_depths + stages
+        frozen_depths = self.patch_embed.num_depths + stages
         if stages == self.num_layers:
-            depths += 1  # the final norm
+            frozen_depths += 1  # the final norm
         for name, parameter in self.named_parameters():
-            if self.get_layer_depth(name)[0] < depths:
+            if self.get_layer_depth(name)[0] < frozen_depths:
                 parameter.requires_grad = False
 
 
 def read_frozen_stages(frozen_stages: int | str, num_stages: int, model: str = 'this arch') -> int:
-    """The number of frozen stages, which may be ``'all'``.
+    """The number of frozen stages. ``'all'`` means ``num_stages``, -1 means none.
+
+    ``model`` is its name for the message.
 
     Raises:
         ConfigError: if the number is larger than ``num_stages``.
@@ -154,7 +156,7 @@ def read_frozen_stages(frozen_stages: int | str, num_stages: int, model: str = '
 
 
 def frozen_modules(model: nn.Module) -> tuple[str, ...]:
-    """Names of the modules in a model that have parameters, none of which is trained."""
+    """Names of the modules in a model that have parameters, all of them frozen."""
     return tuple(
         name
         for name, module in model.named_modules()

@@ -84,9 +84,11 @@ class VisionTransformer(LayeredBackbone):
             is smaller than one patch.
     """
 
-    num_class_tokens = 1  # number of tokens that out_type='cls_token' returns
-    one_patch_size = False  # whether all outputs need one patch size
+    # Subclasses change these.
+    num_class_tokens = 1  # number of leading tokens that out_type='cls_token' returns
+    one_patch_size = False  # whether every out_type needs one patch size, not only maps
     tokens_in_windows = False  # whether a window may have tokens besides patches
+    # Arguments of other implementations -> ours, for the message on an unknown argument.
     renamed_arguments = {
         'in_channels': 'patch_embed=dict(in_channels=...)',
         'extra_tokens': 'encoder=dict(dist_token=..., reg_token=...)',
@@ -114,6 +116,7 @@ class VisionTransformer(LayeredBackbone):
     ) -> None:
         super().__init__(init_cfg, arch)
         sizes = parse_arch(arch)
+        # The arguments of the variant or timm name, changed by those that are given here.
         self.arguments = arguments = sizes.complete(
             img_size=img_size,
             pos_embed=pos_embed,
@@ -232,7 +235,7 @@ class VisionTransformer(LayeredBackbone):
     def tokens(self, x: Tensor, grid: Grid, num_outputs: int | None = None) -> list[Tensor]:
         """Patches (B, h*w, C) -> normed tokens (B, num_outputs or all, C) per ``out_indices``."""
         # Eq. 1, 2, 3.
-        outs = self.blocks(self.embed(x, grid), grid, num_outputs, self.rotations(grid, x))
+        outs = self.blocks(self.embed(x, grid), grid, num_outputs, self.position_inputs(grid, x))
         return [self.final_norm(x, i) for i, x in zip(self.out_indices, outs, strict=True)]
 
     def final_norm(self, x: Tensor, block: int) -> Tensor:
@@ -256,13 +259,13 @@ class VisionTransformer(LayeredBackbone):
         """The part before the blocks, for code that runs the blocks itself.
 
         Images (B, in_channels, H, W) -> tokens (B, N, C) with positions, of which the last h*w are
-        the patches, their grid (h, w), the maps of the stem's CNN, and the :meth:`rotations`.
+        the patches, their grid (h, w), the maps of the stem's CNN, and the :meth:`position_inputs`.
         """
         x, grid, maps = self.patch_embed(images)
-        rotations = self.rotations(grid, x)
-        return self.embed(x, grid), grid, maps, rotations
+        position_inputs = self.position_inputs(grid, x)
+        return self.embed(x, grid), grid, maps, position_inputs
 
-    def rotations(self, grid: Grid, like: Tensor) -> Sequence[Tensor | None]:
+    def position_inputs(self, grid: Grid, like: Tensor) -> Sequence[Tensor | None]:
         """Position-dependent inputs of each block: a rotation, a shared bias, or None."""
         if self.rel_pos_bias is not None:
             return [self.rel_pos_bias(grid)] * self.num_layers

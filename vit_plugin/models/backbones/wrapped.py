@@ -1,4 +1,4 @@
-"""The base class of backbones that wrap a model of another library."""
+"""The base class of backbones that wrap a model of another library (timm, transformers)."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ class WrappedBackbone(LoadableModule):
     """A backbone computed by another library's module, whose frozen parts stay in eval mode.
 
     Attributes:
-        library: the library's name in ``convert --to``.
+        library: the library's name, as in ``vit-plugin convert --to timm``.
         frozen: the names of the modules that are fully frozen.
         channels: channels of each output.
         num_layers: number of possible outputs: blocks of an encoder of one width, or stages.
@@ -30,7 +30,7 @@ class WrappedBackbone(LoadableModule):
     def vector_and_map(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
         """Images (B, in_channels, H, W) -> the vector (B, C) and the map (B, C', h, w) it pools.
 
-        The vector is that of ``out_type='pooled'``. There may be no map.
+        The vector is that of ``out_type='pooled'``. The map is None if the library pools no map.
         """
         raise NotImplementedError
 
@@ -70,12 +70,13 @@ class WrappedBackbone(LoadableModule):
     def check_out_indices(
         self, out_indices: int | Sequence[int], num_outputs: int, description: str
     ) -> set[int]:
-        """The requested outputs, counted from 0.
+        """Check the indices of outputs, and return them counted from 0.
 
         Args:
             out_indices: their indices. Negative ones count from the last.
             num_outputs: number of outputs.
-            description: what the outputs are, with the name of the model, for the message.
+            description: a clause on their number for the message, such as ``'resnet50 has 5
+                features'``.
 
         Raises:
             ConfigError: if an index is out of range.

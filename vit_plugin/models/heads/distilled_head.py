@@ -71,8 +71,8 @@ class DistilledViTClsHead(ViTClsHead):
         return _tokens(feats)[:, :2]
 
     def forward(self, feats: Features) -> Tensor:
-        of_labels, of_teacher = self.classify(feats)
-        return (of_labels + of_teacher) / 2
+        class_logits, distillation_logits = self.classify(feats)
+        return (class_logits + distillation_logits) / 2
 
     def loss(
         self, feats: Features, data_samples: list, teacher: Tensor | None = None, **kwargs: Any
@@ -87,17 +87,19 @@ class DistilledViTClsHead(ViTClsHead):
         Raises:
             ConfigError: if the distillation needs a teacher but there is none.
         """
-        labeled, distilled = self.classify(feats)
-        losses = self._get_loss(labeled, data_samples, **kwargs)
+        class_logits, distillation_logits = self.classify(feats)
+        losses = self._get_loss(class_logits, data_samples, **kwargs)
         if self.distillation == 'none':
-            distillation_loss = self._get_loss(distilled, data_samples, **kwargs)['loss']
+            distillation_loss = self._get_loss(distillation_logits, data_samples, **kwargs)['loss']
         elif teacher is None:
             raise ConfigError(
                 f'distillation={self.distillation!r} needs a teacher: train in a '
                 "vit_plugin.Distiller, or set distillation='none'."
             )
         else:
-            distillation_loss = compare_logits(distilled, teacher, self.tau, self.distillation)
+            distillation_loss = logit_loss(
+                distillation_logits, teacher, self.tau, self.distillation
+            )
         losses['loss'] = (1 - self.alpha) * losses['loss']
         losses['loss_distillation'] = self.alpha * distillation_loss
         return losses
@@ -109,15 +111,15 @@ def _tokens(feats: Features) -> Tensor:
     return torch.stack(tuple(last[-2:]), dim=1) if isinstance(last, (list, tuple)) else last
 
 
-def compare_logits(x: Tensor, teacher: Tensor, temperature: float, target: str) -> Tensor:
-    """The loss of logits (B, num_classes), given a teacher's.
+def logit_loss(student: Tensor, teacher: Tensor, temperature: float, target: str) -> Tensor:
+    """The loss of a student's logits (B, num_classes), given the teacher's.
 
     Args:
-        x, teacher: the logits.
+        student, teacher: the logits.
         temperature, target: see
             :class:`~vit_plugin.projects.distillation.losses.LogitDistillation`.
     """
     if target == 'hard':
-        return F.cross_entropy(x, teacher.argmax(dim=1))
-    x, teacher = (F.log_softmax(y / temperature, dim=1) for y in (x, teacher))
-    return temperature**2 * F.kl_div(x, teacher, reduction='batchmean', log_target=True)
+        return F.cross_entropy(student, teacher.argmax(dim=1))
+    student, teacher = (F.log_softmax(x / temperature, dim=1) for x in (student, teacher))
+    return temperature**2 * F.kl_div(student, teacher, reduction='batchmean', log_target=True)

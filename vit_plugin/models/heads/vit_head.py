@@ -15,8 +15,9 @@ from vit_plugin.registry import MODELS, needed_class
 from ..layers.head import head_layers, reset_head
 from ..loading.hooks import keep_shards
 
+# Without MMPretrain, a stand-in from vit_plugin.projects.
 ClsHead: Any = needed_class('ViTClsHead', 'mmpretrain.models.heads:ClsHead')
-Features = Sequence[Any]  # tensors, or MMPretrain's lists of them
+Features = Sequence[Any]  # one tensor per output of the backbone, or MMPretrain's list of them
 
 
 @MODELS.register_module()

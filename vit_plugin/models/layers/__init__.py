@@ -1,3 +1,5 @@
+"""The layers of the transformer encoder, and what stems share with them."""
+
 from .attention import Attention
 from .attention_pool import AttentionPool
 from .block import TransformerBlock

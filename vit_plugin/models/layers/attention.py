@@ -48,42 +48,50 @@ class Attention(nn.Module):
         x: Tensor,
         grid: Grid,
         num_queries: int | None = None,
-        rotation: Tensor | None = None,
+        position_input: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
         """Tokens (B, N, embed_dims) -> the same, or only the first ``num_queries`` of them.
 
-        ``rotation`` is the position-dependent input of a block: a rotation for
-        :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`, or a shared bias for
-        :class:`~vit_plugin.models.layers.position_bias.BiasAttention`. ``mask`` (B, 1, M, N) is
-        True where one of the first M tokens attends to one of the N tokens. All others attend to
-        every token.
+        Args:
+            x: the tokens.
+            grid: rows and columns (h, w) of the patches.
+            num_queries: number of leading tokens to compute. None means all.
+            position_input: what the backbone computes from the grid for this block: a rotation for
+                :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`, a shared bias
+                for :class:`~vit_plugin.models.layers.position_bias.BiasAttention`, else None.
+            mask: (B, 1, M, N), True where one of the first M tokens attends to one of the N tokens.
+                All other tokens attend to every token.
         """
-        q, k, v = self.project(x, rotation)  # (B, heads, N, head_dims) each
+        q, k, v = self.project(x, position_input)  # (B, heads, N, head_dims) each
         return self.output(
-            self.attend(q[:, :, :num_queries], k, v, grid, self.current_drop_rate, mask, rotation)
+            self.attend(
+                q[:, :, :num_queries], k, v, grid, self.current_drop_rate, mask, position_input
+            )
         )
 
-    def weights(self, x: Tensor, grid: Grid, rotation: Tensor | None = None) -> Tensor:
+    def weights(self, x: Tensor, grid: Grid, position_input: Tensor | None = None) -> Tensor:
         """Attention weights (B, heads, N, N), queries in rows, keys in columns, without dropout.
 
         Args:
             x: the input of :meth:`forward`. In a block this is ``block.norm1`` of the tokens.
             grid: see :class:`Attention`.
-            rotation: see :meth:`forward`.
+            position_input: see :meth:`forward`.
         """
-        q, k, _ = self.project(x, rotation)
+        q, k, _ = self.project(x, position_input)
         # With unit vectors as values, the output of attention is its weights.
         unit = torch.eye(x.shape[1], dtype=q.dtype, device=q.device)  # (N, N)
         unit = unit.expand(*q.shape[:2], -1, -1)
-        return self.attend(q, k, unit, grid, drop_rate=0.0, rotation=rotation)
+        return self.attend(q, k, unit, grid, drop_rate=0.0, position_input=position_input)
 
     @property
     def current_drop_rate(self) -> float:
         """Dropout of the attention weights in the current mode, training or eval."""
         return self.attn_drop_rate if self.training else 0.0
 
-    def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def project(
+        self, x: Tensor, position_input: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens (B, N, embed_dims) -> queries, keys and values, each (B, heads, N, head_dims)."""
         # Explicit, since a -1 is slow to trace with a dynamic N.
         heads = (3, self.num_heads, self.head_dims)
@@ -98,7 +106,7 @@ class Attention(nn.Module):
         grid: Grid,
         drop_rate: float,
         mask: Tensor | None = None,
-        rotation: Tensor | None = None,
+        position_input: Tensor | None = None,
     ) -> Tensor:
         """Queries (B, heads, M, d), keys and values (B, heads, N, d) -> values (B, heads, M, d)."""
         if mask is None:

@@ -1,4 +1,4 @@
-"""Attention pooling."""
+"""Attention pooling of tokens to one vector, for the neck's mode ``'map'``."""
 
 import torch
 import torch.nn.functional as F
@@ -45,7 +45,7 @@ class AttentionPool(nn.Module):
             )
         numerics = get_numerics(numerics)
         self.num_heads = num_heads
-        self.latent = nn.Parameter(torch.empty(1, 1, embed_dims))
+        self.latent = nn.Parameter(torch.empty(1, 1, embed_dims))  # the learned query
         self.q = nn.Linear(embed_dims, embed_dims, qkv_bias) if query_proj else nn.Identity()
         self.kv = nn.Linear(embed_dims, 2 * embed_dims, qkv_bias)
         self.proj = nn.Linear(embed_dims, embed_dims)

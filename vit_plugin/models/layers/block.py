@@ -53,10 +53,10 @@ class TransformerBlock(nn.Module):
         x: Tensor,
         grid: Grid,
         num_outputs: int | None = None,
-        rotation: Tensor | None = None,
+        position_input: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        attended = self.attn(self.norm1(x), grid, num_outputs, rotation, mask)
+        attended = self.attn(self.norm1(x), grid, num_outputs, position_input, mask)
         x = x[:, :num_outputs] + self.drop_path(self.ls1(attended))  # Eq. 2
         return x + self.drop_path(self.ls2(self.mlp(self.norm2(x))))  # Eq. 3
 

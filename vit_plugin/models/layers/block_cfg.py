@@ -1,4 +1,4 @@
-"""The configs of an encoder's blocks."""
+"""The configs of an encoder's blocks, made from the options of the backbone."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

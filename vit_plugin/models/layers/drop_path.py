@@ -7,8 +7,9 @@ from torch import Tensor, nn
 class DropPath(nn.Module):
     """Drop a residual branch for some samples of a batch (stochastic depth, arXiv:1603.09382).
 
-    It computes the same as timm's, but the rate is a tensor. ``torch.compile`` makes a graph for
-    each Python number, and each block of an encoder has a different rate.
+    It is equivalent to timm's, but the probability of keeping a branch is a tensor.
+    ``torch.compile`` would specialize its graph on a Python float, and compile every block of an
+    encoder again, since each has a different rate.
 
     Args:
         drop_prob: probability of dropping the branch. Kept branches are divided by

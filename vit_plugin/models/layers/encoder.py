@@ -33,7 +33,7 @@ class Encoder(nn.ModuleList):
         x: Tensor,
         grid: Grid,
         num_outputs: int | None = None,
-        rotations: Sequence[Tensor | None] | None = None,
+        position_inputs: Sequence[Tensor | None] | None = None,
     ) -> list[Tensor]:
         """Tokens (B, N, C) -> list of tokens (B, num_outputs or N, C), one per ``out_indices``.
 
@@ -42,13 +42,13 @@ class Encoder(nn.ModuleList):
             grid: rows and columns of patches (h, w).
             num_outputs: number of leading tokens to return; None for all. The last block does not
                 compute the others.
-            rotations: the ``rotation`` of each block, see
+            position_inputs: a rotation, a shared bias or None for each block, see
                 :meth:`~vit_plugin.models.layers.attention.Attention.forward`.
         """
         outs, first = [], 0
         for last in self.out_indices:
             kept = num_outputs if last == self.out_indices[-1] else None
-            x = self.run_blocks(x, grid, first, last + 1, kept, rotations)
+            x = self.run_blocks(x, grid, first, last + 1, kept, position_inputs)
             outs.append(x[:, :num_outputs])
             first = last + 1
         return outs
@@ -60,7 +60,7 @@ class Encoder(nn.ModuleList):
         start: int,
         stop: int,
         num_outputs: int | None = None,
-        rotations: Sequence[Tensor | None] | None = None,
+        position_inputs: Sequence[Tensor | None] | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
         """Run blocks ``start`` to ``stop - 1``: tokens (B, N, C) -> (B, num_outputs or N, C).
@@ -69,12 +69,13 @@ class Encoder(nn.ModuleList):
         blocks :meth:`~vit_plugin.models.layers.attention.Attention.forward`.
         """
         for i in range(start, stop):
-            rotation = rotations[i] if rotations else None
+            position_input = position_inputs[i] if position_inputs else None
             kept = num_outputs if i == stop - 1 else None
-            x = recomputed(self.with_cp, self[i], x, grid, kept, rotation, mask)
+            x = recomputed(self.with_cp, self[i], x, grid, kept, position_input, mask)
         return x
 
     def __getitem__(self, index: int | slice) -> nn.Module:
+        # torch would make a slice an Encoder, whose constructor needs further arguments.
         return (
             nn.ModuleList(list(self)[index])
             if isinstance(index, slice)

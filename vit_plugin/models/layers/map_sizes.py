@@ -25,6 +25,7 @@ def find_size_mismatch(model: nn.Module, strides: Sequence[int], in_channels: in
     """
     for rows, columns in TRIED_SIDES:
         height, width = rows * max(strides), columns * max(strides)
+        # There is no map of an image that the model rejects.
         for feature_map, stride in zip(
             maps_of(model, in_channels, height, width), strides, strict=False
         ):
@@ -40,7 +41,7 @@ def find_size_mismatch(model: nn.Module, strides: Sequence[int], in_channels: in
 
 
 def maps_of(model: nn.Module, *shape: int) -> Sequence[Tensor]:
-    """The maps of two images of this shape (C, H, W) on the meta device, or () if rejected."""
+    """The maps of two images of this shape (C, H, W), on the meta device. () if rejected."""
     tensors = [*model.named_parameters(), *model.named_buffers()]
     state = {name: torch.empty_like(tensor, device='meta') for name, tensor in tensors}
     training = model.training

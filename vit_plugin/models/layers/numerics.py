@@ -1,4 +1,9 @@
-"""Small details in which implementations of the same ViT differ."""
+"""Small details in which implementations of the same ViT differ.
+
+A checkpoint only gives its published outputs with the activation, norms and padding of the code
+that trained it. ``NUMERICS`` has a preset for each implementation. The builders below make the
+layers that a config names.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -115,7 +120,7 @@ class StemPoolChanges(TypedDict, total=False):
 
 
 class NumericsCfg(TypedDict, total=False):
-    """Changes of single details in a row of ``NUMERICS``, see :func:`get_numerics`."""
+    """Changes of single details in a preset of ``NUMERICS``, see :func:`get_numerics`."""
 
     base: NumericsName
     act_cfg: ActChanges
@@ -130,12 +135,12 @@ AnyNumerics = NumericsName | NumericsCfg | Numerics
 
 
 def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
-    """Get a row of ``NUMERICS``, or a row with changed details.
+    """Get a preset of ``NUMERICS``, or a preset with changed details.
 
     Args:
         numerics: ``'authors'``, ``'timm'``, ``'transunet'``, or a dict such as ``dict(base='timm',
             norm_cfg=dict(eps=1e-5))``. The entries of the dict are merged into those of the base.
-            An entry with a different ``type`` replaces the base's.
+            An entry with a different ``type`` replaces the base's. Default base: ``'authors'``.
     """
     if isinstance(numerics, Numerics):
         return numerics

@@ -42,7 +42,7 @@ TABLE_INTERPOLATIONS: dict[str, dict] = {
 def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bilinear') -> Tensor:
     """Resample a table (1, h*w, C) between grids (h, w). Equal grids return the table itself."""
     method = dict(TABLE_INTERPOLATIONS[interpolate_mode])
-    # The size may be dynamic in an export.
+    # In an export, the new size may be dynamic: a comparison would fix it.
     if not any(isinstance(side, torch.SymInt) for side in new) and old == new:
         return table
     offset = method.pop('offset', None)
@@ -91,7 +91,10 @@ class PosEmbed(nn.Module):
         self.source_grid: Grid | None = source_grid and (source_grid[0], source_grid[1])
 
     def table(self, weight: Any, grid: Grid, device: torch.device | None = None) -> Tensor:
-        """The table (1, N, C) of a grid. It may lack the rows for the tokens before the patches."""
+        """The table (1, N, C) of a grid. It may lack the rows for the tokens before the patches.
+
+        ``weight`` is the backbone's parameter ``pos_embed``, or None if there is none.
+        """
         raise NotImplementedError
 
     def forward(self, x: Tensor, weight: Any, grid: Grid) -> Tensor:

@@ -74,7 +74,7 @@ class BiasAttention(Attention):
 
     Args:
         cfg: the config, with ``relative``. If its form is ``'shared_bias'``, :meth:`forward` takes
-            the bias of all blocks as ``rotation`` (heads, N, N).
+            the bias of all blocks as ``position_input`` (heads, N, N).
 
     Shape: see :class:`Attention`.
     """
@@ -86,7 +86,9 @@ class BiasAttention(Attention):
         is_own = cfg.relative.form == 'bias'
         self.rel_pos_bias = PositionBias(cfg.relative, cfg.num_heads) if is_own else None
 
-    def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def project(
+        self, x: Tensor, position_input: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         return super().project(x)
 
     def attend(
@@ -97,10 +99,10 @@ class BiasAttention(Attention):
         grid: Grid,
         drop_rate: float,
         mask: Tensor | None = None,
-        rotation: Tensor | None = None,
+        position_input: Tensor | None = None,
     ) -> Tensor:
         """See :meth:`Attention.attend`."""
-        bias = self.rel_pos_bias(grid) if self.rel_pos_bias else rotation
+        bias = self.rel_pos_bias(grid) if self.rel_pos_bias else position_input
         assert bias is not None  # the backbone passes a shared bias
         extra = k.shape[2] - grid[0] * grid[1] - (1 if self.has_tokens else 0)
         if extra:  # queries of an EoMT, and prefix tokens after the first

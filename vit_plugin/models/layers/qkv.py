@@ -39,7 +39,7 @@ class GroupedProjection(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         sizes = self.in_features, self.out_features - self.in_features
         q, kv = super().forward(x).split(sizes, dim=-1)
-        # kv has the shape (B, N, 2 kv, group, d).
+        # (B, N, 2 * num_kv_heads, group_size, head_dims).
         kv = kv.unflatten(-1, (-1, 1, self.head_dims)).expand(-1, -1, -1, self.group_size, -1)
         return torch.cat((q, kv.flatten(2)), dim=-1)
 

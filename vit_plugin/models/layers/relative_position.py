@@ -49,7 +49,7 @@ class RelativeAttention(Attention):
 
     def row_pairs(self, table: Tensor, size: int) -> Tensor:
         """The vectors for every pair of ``size`` rows, see :func:`relative_table`."""
-        return relative_table(table, size)
+        return relative_table(table, size)  # a method, so that `passes` can replace it
 
     def column_pairs(self, table: Tensor, size: int) -> Tensor:
         """The vectors for every pair of ``size`` columns."""
@@ -63,7 +63,7 @@ class RelativeAttention(Attention):
         grid: Grid,
         drop_rate: float,
         mask: Tensor | None = None,
-        rotation: Tensor | None = None,
+        position_input: Tensor | None = None,
     ) -> Tensor:
         """See :meth:`Attention.attend`.
 
@@ -121,7 +121,7 @@ def attend_with_positions(
 
 def resample_relative(table: Tensor, length: int) -> Tensor:
     """Resample a table (2*s - 1, d) to ``length`` rows, as ViTDet does (arXiv:2203.16527)."""
-    # The size may be dynamic in an export.
+    # In an export, the length may be dynamic: a comparison would fix it.
     if not isinstance(length, torch.SymInt) and table.shape[0] == length:
         return table
     return F.interpolate(table.t()[None].float(), size=length, mode='linear')[0].t().to(table.dtype)

@@ -25,6 +25,7 @@ from vit_plugin.errors import ConfigError
 
 from .block_cfg import Grid
 
+# Form -> default temperature, as in EVA-02, DINOv3 and rope-vit.
 TEMPERATURES = {'index': 10_000.0, 'centred': 100.0, 'mixed': 10.0}
 
 
@@ -204,11 +205,12 @@ class MixedRotary(Rotary):
     def reset_parameters(self) -> None:
         """Initialize as in naver-ai/rope-vit: axial frequencies, a random angle for each head."""
         frequencies = 1.0 / self.periods()
-        turns = 2 * math.pi * torch.rand(self.num_layers, self.num_heads, 1)
-        turns = turns.expand(-1, -1, len(frequencies))
-        turns = torch.cat((turns, turns + math.pi / 2), dim=-1)  # (layers, heads, d/2)
+        # The first half of the planes follows an axis at this angle, the second its perpendicular.
+        angles = 2 * math.pi * torch.rand(self.num_layers, self.num_heads, 1)
+        angles = angles.expand(-1, -1, len(frequencies))
+        angles = torch.cat((angles, angles + math.pi / 2), dim=-1)  # (layers, heads, d/2)
         with torch.no_grad():
-            self.freqs.copy_(torch.stack((turns.cos(), turns.sin())) * frequencies.repeat(2))
+            self.freqs.copy_(torch.stack((angles.cos(), angles.sin())) * frequencies.repeat(2))
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
         # Rows and columns, in the order of the options.

@@ -24,22 +24,22 @@ def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
     if (prefix := x.shape[2] - rotation.shape[-2]) > 0:
         return torch.cat((x[:, :, :prefix], rotate(x[:, :, prefix:], rotation, interleaved)), dim=2)
     axis, pair = (-1, (-1, 2)) if interleaved else (-2, (2, -1))
-    planes, turns = x.unflatten(-1, pair), rotation.unflatten(-1, pair)
+    planes, rotations = x.unflatten(-1, pair), rotation.unflatten(-1, pair)
     if interleaved and not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
         # Treat a plane as a complex number (Equation 13). Strided products would take ten times as
         # long, but compilers do not support complex numbers.
         dtype = torch.promote_types(torch.promote_types(x.dtype, rotation.dtype), torch.float32)
-        turned = torch.view_as_real(
-            torch.view_as_complex(planes.to(dtype)) * torch.view_as_complex(turns.to(dtype))
+        rotated = torch.view_as_real(
+            torch.view_as_complex(planes.to(dtype)) * torch.view_as_complex(rotations.to(dtype))
         )
     else:
-        cos, sin = turns.unbind(axis)
+        cos, sin = rotations.unbind(axis)
         first, second = planes.unbind(axis)
-        turned = planes * cos.unsqueeze(axis)
+        rotated = planes * cos.unsqueeze(axis)
         # addcmul_ is not faster, and rounds differently from timm's sum.
-        turned.select(axis, 0).sub_(second * sin)
-        turned.select(axis, 1).add_(first * sin)
-    return turned.flatten(-2).to(x.dtype)
+        rotated.select(axis, 0).sub_(second * sin)
+        rotated.select(axis, 1).add_(first * sin)
+    return rotated.flatten(-2).to(x.dtype)
 
 
 class RotaryAttention(Attention):
@@ -53,19 +53,27 @@ class RotaryAttention(Attention):
         super().__init__(cfg)
         self.interleaved = cfg.rotary_planes == 'neighbours'
 
-    def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """See :meth:`Attention.project`. The rotation ([heads,] N, d) applies to the last N tokens.
+    def project(
+        self, x: Tensor, position_input: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """See :meth:`Attention.project`.
+
+        ``position_input`` is a rotation ([heads,] N, d), which applies to the last N tokens.
 
         Raises:
             ConfigError: without a rotation.
         """
-        if rotation is None:
+        if position_input is None:
             raise ConfigError(
                 'Attention with rotary positions needs the rotation of its tokens: give one of '
                 'backbone.rope(grid, tokens), which has one for each block.'
             )
         q, k, v = super().project(x)
-        return rotate(q, rotation, self.interleaved), rotate(k, rotation, self.interleaved), v
+        return (
+            rotate(q, position_input, self.interleaved),
+            rotate(k, position_input, self.interleaved),
+            v,
+        )
 
 
 class RotaryWindowAttention(InWindows, RotaryAttention):

@@ -1,4 +1,7 @@
-"""Attention within windows."""
+"""Attention within windows, for each kind of positions.
+
+The patches of an image are split into windows, which become the batch of ordinary attention.
+"""
 
 import math
 from typing import Any
@@ -36,13 +39,13 @@ class InWindows(Attention):
         x: Tensor,
         grid: Grid,
         num_queries: int | None = None,
-        rotation: Tensor | None = None,
+        position_input: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        assert mask is None  # EoMT does not support windows
+        assert mask is None  # only EoMT gives masks, and it does not support windows
         windows, window = self._windows(x, grid), self.window.within(grid)
-        rotation = self.window_rotation(rotation, grid, windows.shape[0])
-        windows = super().forward(windows, window, rotation=rotation)
+        rotation = self.window_rotation(position_input, grid, windows.shape[0])
+        windows = super().forward(windows, window, position_input=rotation)
         prefix, patches = windows.tensor_split((-math.prod(window),), dim=1)
         tokens = _joined(prefix, from_windows(patches, grid, window))
         return tokens[:, :num_queries]
@@ -53,17 +56,17 @@ class InWindows(Attention):
         windows = to_windows(patches, grid, self.window.within(grid))
         return _joined(prefix, windows)
 
-    def weights(self, x: Tensor, grid: Grid, rotation: Tensor | None = None) -> Tensor:
+    def weights(self, x: Tensor, grid: Grid, position_input: Tensor | None = None) -> Tensor:
         """The attention weights (B * windows, heads, N, N) of each window's N tokens.
 
         The windows are in raster order.
         """
         windows = self._windows(x, grid)
-        rotation = self.window_rotation(rotation, grid, windows.shape[0])
+        rotation = self.window_rotation(position_input, grid, windows.shape[0])
         return super().weights(windows, self.window.within(grid), rotation)
 
     def window_rotation(self, rotation: Any, grid: Grid, num_windows: int) -> Tensor | None:
-        """The rotation of each of B * windows windows, for attention with rotary positions."""
+        """The rotations of B * windows windows, see ``RotaryWindowAttention``. Others have none."""
         return None
 
 

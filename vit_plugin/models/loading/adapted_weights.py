@@ -1,4 +1,9 @@
-"""Adapt a checkpoint's tensors to a model of another resolution, patch size or channels."""
+"""Adapt a checkpoint's tensors to a model of another resolution, patch size or channels.
+
+Tensors are addressed by our names, those of :class:`~vit_plugin.models.VisionTransformer`.
+:class:`~vit_plugin.weights.Recognized` makes them from the checkpoint's own keys, and what is here
+changes their shapes: the position table, relative positions, and the first convolution.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +37,7 @@ class AdaptedWeights(Mapping[str, Tensor]):
 
     Args:
         backbone: the model's backbone. Weights are adapted to its grid, patches and channels.
-        targets: the weights to load, by our names.
+        targets: the model's tensors to load, by our names.
         weights: the checkpoint's weights.
         skip, source_grid: see :func:`~vit_plugin.models.load_weights`.
         complete: see :class:`~vit_plugin.models.loading.plan.Plan`.
@@ -65,7 +70,7 @@ class AdaptedWeights(Mapping[str, Tensor]):
         grid = saved_grid(weights[GRID]) if GRID in weights else source_grid
         self.adapt = Adapter(backbone, weights, grid)
         check_tables(backbone, weights, self.report.ignored)
-        shapes = without_values(weights)
+        shapes = without_values(weights)  # for checks that read no values from the file
         check_heads(backbone, shapes, self.report.matched, pool)
         self._check_shapes(Adapter(backbone, shapes, grid))
         note_numerics(backbone, shapes, self.report, numerics)
@@ -78,7 +83,7 @@ class AdaptedWeights(Mapping[str, Tensor]):
         return self.adapt(ours, self.targets[ours].shape)[0]
 
     def __iter__(self) -> Iterator[str]:
-        return chain(self.report.matched, {GRID} & self.targets.keys())
+        return chain(self.report.matched, {GRID} & self.targets.keys())  # the plan omits the grid
 
     def __len__(self) -> int:
         return len([*self])
@@ -121,6 +126,9 @@ def without_values(weights: Recognized) -> Recognized:
 class Adapter:
     """Adapts tensors of a checkpoint to one model.
 
+    On :func:`without_values` it only finds out the shapes, which checks a checkpoint before it is
+    loaded.
+
     Args:
         backbone: the model's backbone.
         weights: the checkpoint's weights.
@@ -134,7 +142,7 @@ class Adapter:
         self.table = PositionTable(backbone, weights, grid)
 
     def __call__(self, ours: str, shape: torch.Size) -> tuple[Tensor, str]:
-        """A tensor, adapted to a shape if possible, and a description of the changes."""
+        """A tensor, adapted to a shape if possible, and a description of the changes or ''."""
         value = self.weights[ours]
         if value.ndim != len(shape) or not value.numel():
             return value, ''
@@ -163,6 +171,7 @@ class Adapter:
     def _kernel(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
         """Adapt the kernel of the first convolution to the channels and patches of the model."""
         changes = []
+        # The first convolution of a ResNet, whose kernel is standardized.
         is_root = isinstance(self.stem, ResNetEmbed) and ours.endswith('stem.conv.weight')
         if is_root and shape[1] == 1 and value.shape[1] != 1:
             raise ConfigError(

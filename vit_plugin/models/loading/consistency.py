@@ -1,8 +1,11 @@
-"""Compare a backbone with facts about the weights beyond the shapes of tensors.
+"""Find differences between a backbone and the model of a checkpoint that no tensor shape shows.
 
 Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their
-GELU and their eps, and models with other heads or rotary positions fit as well. The name of the
-weights shows the difference, or their format, or a table in them that the model computes.
+GELU and their eps, and models with other heads or rotary positions fit as well. Three things may
+show the difference: the name of the weights (:func:`compare_named_model`), their format
+(:func:`check_heads`, :func:`note_numerics`), or a table in them that our model computes
+(:func:`check_tables`). Differences in heads and positions raise, since the outputs would be
+useless. Differences in numerics are mostly small, and only noted.
 """
 
 import math
@@ -82,6 +85,8 @@ def check_heads(
 ) -> None:
     """Compare the numbers of attention heads, which the shapes of our tensors do not show.
 
+    Some formats do show them: flax saves queries as arrays (width, heads, head width).
+
     Args:
         backbone: the backbone.
         weights: the checkpoint's weights.
@@ -96,10 +101,10 @@ def check_heads(
     for ours in matched:
         step = weights.steps[ours]
         num_heads = step.heads(weights.theirs)
-        if num_heads is None:
+        if num_heads is None:  # the format does not show it
             continue
-        attention = modules.get('.'.join(ours.split('.')[:-2]))
-        if not isinstance(attention, Attention):
+        attention = modules.get('.'.join(ours.split('.')[:-2]))  # without .qkv.weight
+        if not isinstance(attention, Attention):  # a parameter of the pooling
             attention = pool or backbone.blocks[0].attn
         if num_heads != attention.num_heads:
             raise ConfigError(
@@ -137,14 +142,14 @@ def check_tables(backbone: nn.Module, weights: Recognized, ignored: Mapping[str,
 def _computes_table(backbone: nn.Module, key: str, value: Tensor) -> bool:
     """True if the model computes this table of a checkpoint.
 
-    A table of coordinates belongs to a square grid, or to the model's. The model's table is
-    computed on the same grid.
+    A table with a row for each patch is taken as that of a square grid, or else of the model's
+    grid. The model's table is computed on the same grid.
     """
     if not isinstance(backbone.rope, AxialRotary) or not value.ndim:
         return False
-    rows = value.numel() // value.shape[-1]  # (N, d), or (h, w, d)
-    side = math.isqrt(rows)
-    grid = (side, side) if side * side == rows else backbone.position.grid
+    num_patches = value.numel() // value.shape[-1]  # (N, d), or (h, w, d)
+    side = math.isqrt(num_patches)
+    grid = (side, side) if side * side == num_patches else backbone.position.grid
     ours = _table(backbone.rope, key.rpartition('.')[2], grid)
     value = value.detach().to('cpu', torch.float32)
     return value.numel() == ours.numel() and torch.allclose(
@@ -154,7 +159,7 @@ def _computes_table(backbone: nn.Module, key: str, value: Tensor) -> bool:
 
 def _table(rope: AxialRotary, name: str, grid: tuple[int, int]) -> Tensor:
     """The model's own table, by the last part of the checkpoint's key."""
-    if name in ('periods', 'inv_freq'):  # DINOv3, by its authors and transformers (d/4,)
+    if name in ('periods', 'inv_freq'):  # names in DINOv3's files and in those of transformers
         periods = rope.periods('cpu')
         return periods if name == 'periods' else 1.0 / periods
     angles = rope.angles(rope.options.coordinates(grid, torch.device('cpu')))
@@ -165,7 +170,7 @@ def _table(rope: AxialRotary, name: str, grid: tuple[int, int]) -> Tensor:
 def note_numerics(
     backbone: nn.Module, weights: Recognized, report: Report, named_numerics: Mapping[str, Any]
 ) -> None:
-    """Note numerics that certainly differ, and other facts about the checkpoint's code.
+    """Note numerics that certainly differ, and what the format notes about its own code.
 
     Args:
         backbone: the backbone.
@@ -176,27 +181,28 @@ def note_numerics(
     """
     report.notes += [note for applies, note in weights.format.notes if applies(weights)]
     weight_traits = traits(weights)
+    # Claims about the format's own code, for checkpoints with these traits.
     of_format = [
         known.numerics
         for known in weights.format.known_numerics
         if known.having <= weight_traits and not known.lacking & weight_traits
     ]
     is_hybrid = isinstance(backbone.patch_embed, ResNetEmbed)
-    facts = {
+    certain = {
         field: change
         for known in (*of_format, named_numerics)
         for field, change in known.items()
         if is_hybrid or not field.startswith('stem')
     }
-    # Recommend a row only if the activation is certain, and no certain detail contradicts the row.
-    rows = [
+    # Recommend a preset only if the activation is certain, and no certain detail contradicts it.
+    presets = [
         name
-        for name, row in NUMERICS.items()
-        if 'act_cfg' in facts and all(_agrees(row, *fact) for fact in facts.items())
+        for name, preset in NUMERICS.items()
+        if 'act_cfg' in certain and all(_agrees(preset, *item) for item in certain.items())
     ]
-    for field, change in facts.items():
+    for field, change in certain.items():
         if not _agrees(backbone.numerics, field, change):
-            advice = f'numerics={rows[0]!r}' if rows else f'{field}={change} in numerics'
+            advice = f'numerics={presets[0]!r}' if presets else f'{field}={change} in numerics'
             report.notes.append(
                 f'the weights are of code with {field}={change}, the model computes with '
                 f'{getattr(backbone.numerics, field)}: set {advice}'
@@ -205,5 +211,6 @@ def note_numerics(
 
 def _agrees(numerics: Numerics, field: str, change: Mapping[str, Any]) -> bool:
     """True if a field of the numerics has these entries."""
-    settings = {'approximate': 'none', **getattr(numerics, field)}  # torch's default GELU
+    # Without 'approximate', torch's GELU is exact.
+    settings = {'approximate': 'none', **getattr(numerics, field)}
     return all(settings.get(key) == value for key, value in change.items())

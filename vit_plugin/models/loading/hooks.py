@@ -1,4 +1,8 @@
-"""``load_state_dict`` hooks for weights of any format and resolution, in any model."""
+"""``load_state_dict`` hooks for weights of any format and resolution, in any model.
+
+torch calls them with the state dict of the whole model, which they change in place before it is
+loaded. So MMEngine's loading, which knows only ``load_state_dict``, converts weights too.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +19,7 @@ from vit_plugin.weights.rules import GRID
 
 from .adapted_weights import AdaptedWeights
 from .position_table import saved_grid
-from .stem_weights import stem_weights
+from .stem_weights import find_stem_weights
 
 CLASSIFIER_PARTS = ('backbone.', 'neck.', 'head.')  # components of MMPretrain's ImageClassifier
 
@@ -52,6 +56,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     report = adapted.report
     if report.adapted or report.ignored or report.notes or not has_our_names:
         print_log(f'{report}', 'current')
+    # torch reports these as unexpected keys, unless `strict` is False.
     for_torch_to_report = {
         key
         for key in report.ignored
@@ -137,7 +142,7 @@ def _fit_stem(backbone: nn.Module, state: dict[str, Any], prefix: str, our_prefi
         our_prefix: the prefix that the backbone's names get.
     """
     entries = without_prefix(state, prefix)
-    stem = stem_weights(backbone, backbone.state_dict(keep_vars=True), entries)
+    stem = find_stem_weights(backbone, backbone.state_dict(keep_vars=True), entries)
     if stem:
         tensors, report = stem
         print_log(f'{report}', 'current')

@@ -27,7 +27,7 @@ from ..protocol import Backbone, innermost
 from .adapted_weights import AdaptedWeights
 from .consistency import compare_named_model
 from .hooks import fit_backbone, fit_classifier, shard_like, without_prefix
-from .stem_weights import stem_weights
+from .stem_weights import find_stem_weights
 
 
 class LoadableBackbone(LoadableModule):
@@ -89,10 +89,11 @@ def load_weights(
     """
     prefix, backbone = find_backbone(model, Backbone)
     if not isinstance(backbone, LoadableBackbone):  # a timm model, which has its own names
+        # The head is another module, which this does not load.
         backbone_skip = [pattern for pattern in skip if not pattern.startswith('head.')]
         return backbone.load(source, backbone_skip, source_grid)
     origin, source_weights = read_source(source)
-    # The prefix of a classifier around the backbone.
+    # The prefix of the classifier, detector or segmentor around the backbone.
     model_prefix = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
     names = {  # our name -> the model's
@@ -100,7 +101,7 @@ def load_weights(
         for name in state
     }
     targets = {ours: state[name] for ours, name in names.items()}
-    if of_stem := stem_weights(backbone, targets, source_weights):
+    if of_stem := find_stem_weights(backbone, targets, source_weights):
         if skip or source_grid:
             raise ConfigError(
                 'The checkpoint is of the CNN of the stem alone, for which there is no skip or '
@@ -125,8 +126,8 @@ def load_weights(
     report = adapted.report
     used = report.matched.items()
     check_finite(((ours, weights.theirs[key]) for ours, keys in used for key in keys), origin)
-    # Load one block at a time, so that the complete file is never in memory. Meta tensors can only
-    # be replaced.
+    # Load one block at a time (two parts of the name, such as blocks.3), so that the complete file
+    # is never in memory. Meta tensors can only be replaced.
     groups = groupby(report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
     # Without its grid, the hook would take a position table as that of a square.
     grid = {names[GRID]: adapted[GRID]} if GRID in adapted else {}
@@ -172,7 +173,7 @@ def load_trained(model: nn.Module, checkpoint: Checkpoint) -> None:
 
 
 def overflow_remedy(dtype: str | None) -> str:
-    """The remedy if values have overflowed in a dtype."""
+    """The end of the message of :func:`check_finite` if a conversion to ``dtype`` overflowed."""
     return f'--dtype {dtype} cannot hold its values: give bfloat16 or float32'
 
 
@@ -235,8 +236,9 @@ def find_backbone(model: nn.Module, kind: type = LoadableBackbone) -> tuple[str,
 
     Args:
         model: the model.
-        kind: the default is a :class:`~vit_plugin.models.VisionTransformer`. With the protocol
-            :class:`~vit_plugin.models.protocol.Backbone`, it may be any backbone of ours.
+        kind: class or protocol of the backbone. The default finds a
+            :class:`~vit_plugin.models.VisionTransformer` or a subclass of it. The protocol
+            :class:`~vit_plugin.models.protocol.Backbone` finds any backbone of ours.
 
     Raises:
         ConfigError: if there is no such backbone, or more than one.

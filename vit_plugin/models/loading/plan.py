@@ -1,4 +1,9 @@
-"""Account for every key of a checkpoint and for every weight of a model."""
+"""Account for every key of a checkpoint and for every weight of a model.
+
+"Ours" are names of parameters in our models, the targets. "Theirs" are the keys of the checkpoint.
+:class:`~vit_plugin.weights.Recognized` knows which keys make which of our weights. A :class:`Plan`
+compares its weights with those of one model.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +21,8 @@ from vit_plugin.weights.rules import GRID
 
 from ..layers.position_bias import BIAS_TABLE
 
-# Our names in encoder and stem -> the argument of the backbone that creates the parameter.
+# Our names in encoder and stem -> the argument of the backbone that creates the parameter. For the
+# message on weights that the model lacks.
 CREATING_ARGUMENTS = {
     Pattern(name): argument
     for name, argument in {
@@ -31,10 +37,11 @@ CREATING_ARGUMENTS = {
         'patch_embed.norm.{rest}': 'patch_embed=dict(norm_cfg=...)',
         'patch_embed.backbone.stem.{rest}': 'the arch of a hybrid',
         'patch_embed.backbone.stages.{rest}': 'the arch of a hybrid with these stages',
-        **declared_rows('hints'),
+        **declared_rows('hints'),  # from backbones in vit_plugin.projects
     }.items()
 }
 BLOCK_KEY = Pattern('blocks.{i}.{rest}')
+# First parts of our names in a backbone. No weight of these may be left over in a checkpoint.
 ENCODER_MODULES = (
     'cls_token',
     'dist_token',
@@ -48,6 +55,7 @@ ENCODER_MODULES = (
     'blocks',
     'patch_embed',
 )
+# Layers that depend on the number of classes, in a classifier and in a segmentor.
 CLASSIFIER_PREFIXES = ('head.', 'decode_head.conv_seg.')
 # Tables of relative positions, which have no effect while they are zero.
 RELATIVE_TABLES = ('.rel_pos_h', '.rel_pos_w', BIAS_TABLE)
@@ -58,7 +66,7 @@ class Plan:
 
     Args:
         backbone: the model's backbone.
-        targets: the weights to load, by our names.
+        targets: the model's tensors to load, by our names.
         weights: the checkpoint's weights.
         skip: see :func:`~vit_plugin.models.load_weights`.
         complete: whether keys that match no rule are an error too. Otherwise torch reports them.
@@ -81,8 +89,9 @@ class Plan:
         self.backbone, self.targets, self.weights = backbone, targets, weights
         self.skip = tuple(map(Pattern, skip))
         self.report = Report(weights.format.name)
-        surplus = self._account_for_theirs(complete)
-        self._account_for_ours()
+        surplus = self._account_for_keys(complete)
+        # First, since its message on missing weights names similar keys.
+        self._account_for_targets()
         if surplus:
             self._reject(surplus)
         self._skip_other_classifiers()
@@ -103,8 +112,12 @@ class Plan:
     def _skipped(self, *names: str) -> bool:
         return any(pattern.match(name) is not None for pattern in self.skip for name in names)
 
-    def _account_for_theirs(self, complete: bool) -> dict[str, str]:
-        """Record unused keys and why. Return those that the model's encoder or stem lacks."""
+    def _account_for_keys(self, complete: bool) -> dict[str, str]:
+        """Record the checkpoint's unused keys and why they are unused.
+
+        Returns:
+            The keys that the model's encoder or stem lacks -> our names, '' if they match no rule.
+        """
         form, prefix = self.weights.format, self.weights.prefix
         our_names = {key: ours for ours, step in self.weights.steps.items() for key in step.theirs}
         surplus = {}
@@ -137,8 +150,8 @@ class Plan:
             return f'all zeros, {HARMLESS}'
         return reason or ''
 
-    def _account_for_ours(self) -> None:
-        """Record the targets that are loaded, and why others keep their initialization.
+    def _account_for_targets(self) -> None:
+        """Record the targets that are loaded, and why the others keep their initialization.
 
         Raises:
             ConfigError: if any other target is missing.
@@ -159,7 +172,7 @@ class Plan:
                 self.report.matched[ours] = self.weights.steps[ours].theirs
             elif ours.endswith(RELATIVE_TABLES):
                 self.report.initialized[ours] = f'relative positions start at zero, {HARMLESS}'
-            elif part not in present_parts and (
+            elif part not in present_parts and (  # a part that the checkpoint may lack
                 ours in outside or part in self.backbone.added_parts or without_backbone
             ):
                 self.report.initialized[ours] = f'the checkpoint has no {part}'
@@ -176,10 +189,10 @@ class Plan:
             )
 
     def _reject(self, surplus: Mapping[str, str]) -> None:
-        """Raise a ``ConfigError`` for keys that the model's encoder or stem lacks."""
+        """Raise a ``ConfigError`` for the surplus of :meth:`_account_for_keys`."""
         groups: dict[str, list[str]] = {}
         for key, ours in surplus.items():
-            groups.setdefault(self._how_to_take(ours), []).append(key)
+            groups.setdefault(self._how_to_create(ours), []).append(key)
         listed = '; '.join(f'{shortened_list(keys)} ({how})' for how, keys in groups.items())
         raise ConfigError(
             f'The checkpoint (format {self.report.format}) has weights that the model lacks, and '
@@ -188,18 +201,19 @@ class Plan:
             'init_cfg.'
         )
 
-    def _how_to_take(self, ours: str) -> str:
-        """Describe how to build a model with this weight."""
+    def _how_to_create(self, ours: str) -> str:
+        """Describe which model has this weight."""
         if _block(ours) >= self.backbone.num_layers:
-            return 'taken with an arch with more blocks'
+            return 'needs an arch with more blocks'
         for pattern, argument in CREATING_ARGUMENTS.items():
             if pattern.match(ours) is not None:
-                return f'taken with {argument}'
-        return 'taken by no argument'
+                return f'needs {argument}'
+        return 'no argument creates it'
 
     def _skip_other_classifiers(self) -> None:
         """Skip classifiers with a different number of classes, and report those of all zeros."""
         classifiers = CLASSIFIER_PREFIXES + self.backbone.added_classifiers
+        # A list, since the loop deletes entries.
         for ours in [ours for ours in self.report.matched if ours.startswith(classifiers)]:
             value, target = self.weights[ours], self.targets[ours]
             if (

@@ -1,4 +1,9 @@
-"""The position table of a checkpoint: find its grid and prefix rows, and fit it to a model."""
+"""The position table of a checkpoint: find its grid and prefix rows, and fit it to a model.
+
+A learned table (1, rows, C) has one row for each patch, and before them perhaps one for each prefix
+token, such as the class token. Most checkpoints do not state the grid of the patches, so it is
+found from the number of rows.
+"""
 
 import math
 from collections.abc import Sequence
@@ -13,6 +18,7 @@ from vit_plugin.weights.rules import GRID
 
 from ..layers.pos_embed import LearnedPosEmbed
 
+# Prefix tokens that may have rows in a checkpoint's table, in the order of these rows.
 TOKENS_WITH_ROWS = ('cls_token', 'dist_token')
 MAX_GRID_SIDE = 2**20  # patches; a larger number comes from a damaged file
 
@@ -37,13 +43,13 @@ class PositionTable:
 
     def fitted(self, value: Tensor) -> tuple[Tensor, str]:
         """The table with the model's grid and prefix rows, and a description of the changes."""
-        rows, old = self.layout(value)
-        model_rows, new = self.position.num_prefix_rows, self.position.grid
-        extra, patches = value[:, :rows], value[:, rows:]
+        num_prefix, old = self.layout(value)
+        model_prefix, new = self.position.num_prefix_rows, self.position.grid
+        prefix, patches = value[:, :num_prefix], value[:, num_prefix:]
         changes = []
         if old != new:
             changes.append(f'positions of {size_text(old)} patches to {size_text(new)}')
-        if rows > model_rows:
+        if num_prefix > model_prefix:
             changes.append(
                 'the rows of the tokens before the patches are '
                 + (
@@ -52,15 +58,15 @@ class PositionTable:
                     else 'left out, as the model has no such tokens'
                 )
             )
-            extra = extra[:, :0]
-        elif rows < model_rows:
+            prefix = prefix[:, :0]  # `with_row` adds them to the tokens
+        elif num_prefix < model_prefix:
             changes.append('zeros for the tokens before the patches that have no row')
-            extra = F.pad(extra, (0, 0, 0, model_rows - rows))
+            prefix = F.pad(prefix, (0, 0, 0, model_prefix - num_prefix))
         patches = self.position.resample(patches, old, new)
-        return torch.cat((extra, patches), dim=1), ', '.join(changes)
+        return torch.cat((prefix, patches), dim=1), ', '.join(changes)
 
     def grid_assumption(self, table: Tensor) -> str:
-        """The assumption about a table's grid. Empty if the grid is stated or a square."""
+        """A note on the assumed grid of a table. Empty if the grid is stated or a square."""
         grid = self.layout(table)[1]
         if self.grid or self.position.source_grid or grid[0] == grid[1]:
             return ''
@@ -71,7 +77,11 @@ class PositionTable:
         )
 
     def with_row(self, token: str, value: Tensor) -> tuple[Tensor, str]:
-        """Add a token's row of the table to the token, if the model's table has no such row."""
+        """Add a token's row of the table to the token, if the model's table has no such row.
+
+        Returns:
+            The token, and a description of the change or ''.
+        """
         if self.position.num_prefix_rows or 'pos_embed' not in self.weights or not self.is_learned:
             return value, ''
         table = self.weights['pos_embed']
@@ -81,17 +91,17 @@ class PositionTable:
         return value + table[:, row : row + 1], 'its row of the position table added'
 
     def layout(self, table: Tensor) -> tuple[int, tuple[int, int]]:
-        """The number of rows for tokens before the patches, and the grid of the other rows.
+        """The number of rows for prefix tokens, and the grid (h, w) of the other rows.
 
         Raises:
             ConfigError: if no grid fits.
         """
-        for extra, grid in self._layouts():
-            patches = table.shape[1] - extra
-            side = math.isqrt(max(patches, 0))
+        for num_prefix, grid in self._layouts():
+            num_patches = table.shape[1] - num_prefix
+            side = math.isqrt(max(num_patches, 0))
             h, w = grid or (side, side)
-            if patches > 0 and h * w == patches:
-                return extra, (h, w)
+            if num_patches > 0 and h * w == num_patches:
+                return num_prefix, (h, w)
         if GRID in self.weights:
             raise ConfigError(
                 f'pos_embed: the checkpoint has {table.shape[1]} positions, and its own grid of '
@@ -105,19 +115,19 @@ class PositionTable:
 
     def _layouts(self) -> list[tuple[int, tuple[int, int] | None]]:
         """Candidates (number of prefix rows, grid), most likely first. None means a square grid."""
-        rows, native = self.position.num_prefix_rows, self.position.grid
+        model_prefix, native = self.position.num_prefix_rows, self.position.grid
         # A table may have a row for a class token that the checkpoint lacks, as in ViTDet.
-        tokens = sum(name in self.weights for name in TOKENS_WITH_ROWS) or 1
+        num_tokens = sum(name in self.weights for name in TOKENS_WITH_ROWS) or 1
         stated = self.grid or self.position.source_grid
         if stated:
-            return [(rows, stated), (tokens, stated), (0, stated)]
+            return [(model_prefix, stated), (num_tokens, stated), (0, stated)]
         # Squares come before the model's own grid, which `grid_assumption` reports. A table without
         # prefix rows comes last.
         return [
-            (rows, None),
-            (tokens, None),
-            (rows, native),
-            (tokens, native),
+            (model_prefix, None),
+            (num_tokens, None),
+            (model_prefix, native),
+            (num_tokens, native),
             (0, None),
             (0, native),
         ]

@@ -1,4 +1,4 @@
-"""Load the weights of a CNN into the stem of a hybrid with new blocks."""
+"""Recognize a file that has only a CNN, for the stem of a hybrid whose blocks are new."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,10 @@ from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.weights.report import Report
 
 
-def stem_weights(
+def find_stem_weights(
     backbone: nn.Module, targets: Mapping[str, Any], weights: Weights
 ) -> tuple[dict[str, Tensor], Report] | None:
-    """The weights of the stem, by our names, from a file with only its CNN, and a report.
+    """The weights of the stem from a file with only its CNN, by our names, and a report.
 
     Args:
         backbone: the model's backbone.
@@ -20,12 +20,12 @@ def stem_weights(
         weights: the weights of the file.
 
     Returns:
-        None if the file has anything else.
+        None if the file is not of this CNN, or has more than it.
 
     Raises:
         ConfigError: if a tensor of the CNN is missing or has a different shape.
     """
-    if not backbone.patch_embed.is_alone_in(weights):
+    if not backbone.patch_embed.is_cnn_checkpoint(weights):
         return None
     fitted, report = backbone.patch_embed.fit(weights)
     report = report.with_prefix('patch_embed.')

@@ -25,12 +25,12 @@ POOLINGS: dict[str, Callable[[Tensor, int | None], Tensor]] = {
     'prefix': lambda x, prefix: x[:, :prefix].mean(dim=1),
     'cls_avg': lambda x, prefix: torch.cat((x[:, 0], x[:, prefix:].mean(dim=1)), dim=1),
 }
-CLASS_TOKEN_MODES = ('cls', 'cls_avg', 'prefix')  # modes that read tokens before the patches
+CLASS_TOKEN_MODES = ('cls', 'cls_avg', 'prefix')  # modes that need a class token
 COUNTED_MODES = ('avg', 'cls_avg', 'prefix')  # modes that need the number of these tokens
 
 
 class MapOptions(TypedDict, total=False):
-    """Arguments of :class:`~vit_plugin.models.layers.AttentionPool`."""
+    """Arguments of :class:`~vit_plugin.models.layers.AttentionPool`, for the mode ``'map'``."""
 
     num_heads: PositiveInt
     feedforward_channels: Count | None
@@ -47,8 +47,8 @@ class TokenPooling(BaseModule):
         mode: ``'cls'`` returns the class token. ``'avg'`` averages the patches. ``'gap'`` averages
             all tokens, as google-research/vision_transformer does, and ``'prefix'`` those before
             the patches, as Pixio does. ``'cls_avg'`` joins the class token and the average of the
-            patches, as DINOv2's classifiers do. ``'map'`` pools all tokens by attention, as
-            big_vision does.
+            patches, as DINOv2's classifiers do. ``'map'`` (multi-head attention pooling) pools all
+            tokens by attention, as big_vision does.
         num_prefix_tokens: number of tokens before the patches in a ``raw`` output. Our tools set it
             and compare it with the backbone. Elsewhere ``'avg'``, ``'cls_avg'`` and ``'prefix'``
             need it for tokens.
@@ -96,7 +96,7 @@ class TokenPooling(BaseModule):
                 f"TokenPooling: map_cfg is for mode='map', but this is mode={mode!r}; leave it out."
             )
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
-        width = in_channels or 0  # not 0 where it is used
+        width = in_channels or 0  # None is possible only where the width is not used
         self.attn_pool = (
             self._build_attention_pool(width, dict(map_cfg or {})) if mode == 'map' else None
         )
@@ -127,7 +127,7 @@ class TokenPooling(BaseModule):
                     f"TokenPooling: mode={self.mode!r} needs the backbone's out_type='raw', but "
                     'got a feature map.'
                 )
-            x, prefix = x.flatten(2).transpose(1, 2), 0  # (B, h*w, C)
+            x, prefix = x.flatten(2).transpose(1, 2), 0  # (B, h*w, C), without prefix tokens
         elif x.ndim != 3:
             raise ConfigError(
                 f"TokenPooling got {tuple(x.shape)}, pooled already: set the backbone's out_type "

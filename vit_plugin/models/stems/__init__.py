@@ -1,3 +1,5 @@
+"""The first part of a backbone, from the image to tokens: patches, or a CNN and then patches."""
+
 from .build import build_stem
 from .conv import ConvEmbed
 from .flexi import FlexiPatchEmbed

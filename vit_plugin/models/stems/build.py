@@ -15,7 +15,7 @@ def build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **com
     Args:
         default: the config that the arch names.
         patch_embed: changes of ``default``, or the config of a stem of a different type.
-        **common: arguments of every stem.
+        **common: arguments of every stem, among them ``embed_dims``, the width of the blocks.
 
     Raises:
         ConfigError: if the type is missing, or if the width differs from that of the blocks.

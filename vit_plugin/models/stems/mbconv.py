@@ -1,4 +1,4 @@
-"""Inverted bottlenecks as a stem, as in ViTamin."""
+"""Inverted bottlenecks (MBConv) as a stem, as in ViTamin."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -14,7 +14,7 @@ from vit_plugin.registry import MODELS
 from ..layers.recompute import Recompute
 from .stem import LayerMaps, Stem, StemOptions
 
-Two = Field(min_length=2, max_length=2)
+Two = Field(min_length=2, max_length=2)  # one value for each stage
 
 
 class MbConvMaps(MbConvStages):
@@ -70,6 +70,7 @@ class MBConvEmbed(Stem):
             feature_channels=widths,
         )
         self.with_root = with_root
+        # ViTamin's third stage is the transformer, of which MbConvStages reads only the width.
         cfg = VitCfg(
             embed_dim=(*channels, embed_dims), depths=(*stage_depths, 1), stem_width=channels[0]
         )

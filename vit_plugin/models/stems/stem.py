@@ -1,4 +1,7 @@
-"""Stems turn images into tokens. Only the stem differs between pure and hybrid models."""
+"""Stems turn images into tokens. Only the stem differs between pure and hybrid models.
+
+A stem is a linear layer on patches, or a CNN and then a linear layer on patches of its last map.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
@@ -25,7 +28,8 @@ PADDINGS: dict[str, Callable[[int, int], int]] = {
     'valid': lambda size, patch: size // patch,
 }
 
-STEM_PREFIXES = ('', 'patch_embed.', 'backbone.patch_embed.')  # prefixes in a complete model
+# Prefixes of a stem's names in a file of the stem, of a backbone and of a complete model.
+STEM_PREFIXES = ('', 'patch_embed.', 'backbone.patch_embed.')
 
 
 class StemOptions(TypedDict, total=False):
@@ -43,7 +47,7 @@ class StemOptions(TypedDict, total=False):
 
 
 class StemCfg(OpenDict, total=False):
-    """The entries that the configs of all stems have. The constructor of each checks the others."""
+    """Entries of the configs of all stems. The constructor of each stem checks its others."""
 
     type: str | type
     in_channels: PositiveInt
@@ -149,11 +153,11 @@ class Stem(LoadableModule):
     def load(
         self, source: Source, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None
     ) -> Report:
-        """Load only the stem, from a file with its own names, such as that of another hybrid.
+        """Load only the stem, from a file of a stem or of a model with the same stem.
 
         Args:
-            source: see :func:`~vit_plugin.models.load_weights`. The names may be those of the
-                complete model.
+            source: see :func:`~vit_plugin.models.load_weights`. The names are ours, with the
+                prefix of a stem, a backbone or a complete model.
             skip, source_grid: not supported for a stem.
 
         Raises:
@@ -195,8 +199,8 @@ class Stem(LoadableModule):
         report = Report('vit_plugin', matched, ignored=dict.fromkeys(others, 'not of the stem'))
         return {ours: weights[f'{prefix}{ours}'] for ours in targets}, report
 
-    def is_alone_in(self, weights: Weights) -> bool:
-        """True if a file has only the stem's CNN, as published elsewhere."""
+    def is_cnn_checkpoint(self, weights: Weights) -> bool:
+        """True if a file has only this stem's CNN, as its library publishes it, and no blocks."""
         return False
 
     def reset_parameters(self) -> None:
@@ -216,7 +220,7 @@ class Stem(LoadableModule):
         return False
 
     def check_one_size(self, whose: str) -> None:
-        """Raise a ``ConfigError`` with the subject ``whose`` if the patch size varies."""
+        """Raise a ``ConfigError`` if the patch size varies. Its message begins with ``whose``."""
         if self.patch_size_varies:
             raise ConfigError(
                 f'{whose}: the patches must have a fixed size, not one for each batch; leave out '

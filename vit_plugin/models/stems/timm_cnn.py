@@ -16,7 +16,7 @@ from vit_plugin.weights.report import Report
 
 from ..layers.map_sizes import find_size_mismatch
 from ..layers.recompute import Recompute
-from ..timm_weights import fit_timm, is_of_timm
+from ..timm_weights import fit_timm, is_timm_checkpoint
 from .stem import Stem, StemOptions, pad_to_multiple
 
 # Errors that timm raises for a model or an option that it does not have.
@@ -87,15 +87,16 @@ class TimmEmbed(Stem):
     def fit(self, weights: Weights) -> tuple[dict[str, Tensor], Report]:
         """The weights of the CNN, from a file of timm's whole model or of a hybrid with this CNN.
 
-        The projection to tokens keeps its values. See :func:`~vit_plugin.models.fit_timm`.
+        The projection to tokens keeps its values. See
+        :func:`~vit_plugin.models.timm_weights.fit_timm`.
         """
         fitted, report = fit_timm(self.backbone, self.model_name, weights)
         tensors = {f'backbone.{key}': value for key, value in fitted.items()}
         return tensors, report.with_prefix('backbone.')
 
-    def is_alone_in(self, weights: Weights) -> bool:
-        """True if a file has only the CNN, without blocks of an encoder."""
-        return is_of_timm(self.model_name, weights)
+    def is_cnn_checkpoint(self, weights: Weights) -> bool:
+        """See :meth:`Stem.is_cnn_checkpoint`."""
+        return is_timm_checkpoint(self.model_name, weights)
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return tuple(self.backbone(pad_to_multiple(images, self.feature_strides[-1])))
@@ -114,7 +115,7 @@ def _build_cnn(
         if with_cp:
             backbone.set_grad_checkpointing(True)
     except TIMM_ERRORS as error:
-        near = timm.list_models(f'*{model_name[:6]}*')[:5]
+        near = timm.list_models(f'*{model_name[:6]}*')[:5]  # the start names the family
         raise ConfigError(
             f'patch_embed: timm returns no feature maps for model_name={model_name!r} '
             f'({str(error) or type(error).__name__}); similar names are '

@@ -1,4 +1,8 @@
-"""D-FINE (arXiv:2410.13842) and RT-DETR (arXiv:2304.08069), and what DEIMv2 and ECDet share."""
+"""D-FINE (arXiv:2410.13842) and RT-DETR (arXiv:2304.08069).
+
+DEIMv2 and ECDet, which have their own projects, use D-FINE's neck, head and readers. See
+:class:`~vit_plugin.project.Project` for the tables.
+"""
 
 from vit_plugin.project import Project
 
@@ -49,7 +53,7 @@ PROJECT = Project(
             'backbone.layer3.{rest}',
             'backbone.layer4.{rest}',
         ),
-        '.bbox_head.proposal_cls.',  # no other head has it
+        '.bbox_head.proposal_cls.',  # only keys of these heads contain it
     ),
     published={
         'D-FINE': 'vit_plugin.projects.d_fine.published_d_fine:d_fine',

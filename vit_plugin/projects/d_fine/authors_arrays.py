@@ -1,4 +1,7 @@
-"""Settings of these detectors, inferred from the arrays and the name of an authors' file."""
+"""Settings of RT-DETR, D-FINE and their successors, inferred from an authors' file.
+
+These files have no config, only arrays, and a few settings show only in the name of the file.
+"""
 
 import re
 from pathlib import PurePosixPath
@@ -19,6 +22,7 @@ USUAL_QUERIES, USUAL_SIZE = 300, 640  # number of queries, and sides of the imag
 def read_hgnet(published: Published) -> tuple[Section, list[int]]:
     """HGNetV2 with the widths of its arrays, and the channels of the maps that it returns."""
 
+    # The length of an axis of a weight: 0 for output channels, 1 for inputs, -1 for the kernel.
     def axis_size(name: str, axis: int = 0) -> int:
         return published.shape(f'backbone.{name}.weight')[axis]
 
@@ -43,8 +47,8 @@ def read_hgnet(published: Published) -> tuple[Section, list[int]]:
                 layers,
             )
         )
-    inputs = published.count('neck.projections.')
-    indices = range(len(rows) - inputs, len(rows))
+    num_maps = published.count('neck.projections.')
+    indices = range(len(rows) - num_maps, len(rows))  # the neck takes the maps of the last stages
     backbone = dict(
         type='vit_plugin.HGNetV2',
         arch=dict(stem=[axis_size('stem.stem1.conv'), axis_size('stem.stem4.conv')], stages=rows),
@@ -55,7 +59,7 @@ def read_hgnet(published: Published) -> tuple[Section, list[int]]:
 
 
 def read_points(published: Published) -> list[int]:
-    """The number of points in each map.
+    """The number of sampling points in each map.
 
     Raises:
         ConfigError: if the tensor with their reciprocals is missing, or has other values.
@@ -79,14 +83,14 @@ def read_points(published: Published) -> list[int]:
 def is_rarer_model(published: Published, word: str, usual: str, title: str) -> bool:
     """Whether a file is of the rarer of two models that have the same tensors.
 
-    A word of its name decides. A name that indicates neither counts as the other model, and is
-    logged.
+    The name of the file decides. A name that indicates neither model counts as the usual one, and a
+    message is logged.
 
     Args:
         published: the file.
-        word: beginning of a word in names of the rarer model.
-        usual: part of the other model's names, without separators.
-        title: name of the rarer model.
+        word: beginning of a word in file names of the rarer model.
+        usual: part of the usual model's file names, without separators.
+        title: name of the rarer model, for the message.
     """
     words = re.findall('[a-z0-9]+', PurePosixPath(published.source).name.lower())
     has_word = any(part.startswith(word) for part in words)

@@ -1,4 +1,10 @@
-"""Parameter names in authors' files of RT-DETR, D-FINE, DEIM, DEIMv2 and ECDet, mapped to ours."""
+"""Parameter names in authors' files of RT-DETR, D-FINE, DEIM, DEIMv2 and ECDet, mapped to ours.
+
+One format covers all of them. Where the files of two models disagree, a
+:class:`~vit_plugin.weights.rules.Rule` has conditions: ``when`` and ``unless`` for the keys of a
+file that is read, and ``written`` for the state that is written. ``d_fine_names.py`` explains the
+patterns.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -77,6 +83,7 @@ ADAPTER_NAMES = {
 
 
 def _encoder() -> Iterator[Rule]:
+    """Rules for the hybrid encoder, and for DEIMv2's lite one."""
     layer, ours = 'encoder.encoder.{i}.layers.{j}.', 'neck.attentions.{i}.{j}.'
     yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}attn.in_proj_{{rest}}')
     yield from prefixed_rules(layer, ours, ENCODER_LAYER)
@@ -102,6 +109,7 @@ def _fusion_block(theirs: str, ours: str) -> Iterator[Rule]:
     yield from prefixed_rules(theirs, ours, CSP, _is_csp)
 
 
+# Conditions on a state to write, by our names, for rules of some models only.
 def _is_csp(state: Mapping[str, Tensor]) -> bool:
     return not _is_not_csp(state)
 
@@ -131,14 +139,15 @@ def _has_rms_norm(state: Mapping[str, Tensor]) -> bool:
 
 
 def _decoder() -> Iterator[Rule]:
+    """Rules for the head and its decoder layers."""
     for theirs, own in (('up', 'up'), ('reg_scale', 'scale')):
         yield Rule(f'decoder.{theirs}', f'bbox_head.{own}', CONSTANT)
     layer, ours = 'decoder.decoder.layers.{i}.', 'bbox_head.layers.{i}.'
     yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}self_attn.in_proj_{{rest}}')
     yield from prefixed_rules(layer, ours, DECODER_LAYER_NAMES)
-    third_norm = '.layers.0.norm3.'
+    third_norm = '.layers.0.norm3.'  # in the files of all models but ECDet
     parameters: tuple[tuple[str, str, Any], ...] = (
-        ('scale', 'weight', _has_rms_norm),
+        ('scale', 'weight', _has_rms_norm),  # DEIMv2's RMSNorms name it so
         ('{rest}', '{rest}', True),
     )
     for theirs, own, written in parameters:
@@ -155,7 +164,7 @@ def _decoder() -> Iterator[Rule]:
 
 
 def _resnet() -> Iterator[Rule]:
-    """RT-DETR's ResNet, whose shortcuts are pooled where they halve a map."""
+    """Rules for RT-DETR's ResNet-D, see ``d_fine_names.py``."""
     block, our_block = 'backbone.res_layers.{i}.blocks.{j}.', 'backbone.layer{i+1}.{j}.'
     for k, (theirs, ours) in enumerate((('conv', 'conv'), ('norm', 'bn'))):
         for i in range(3):
@@ -171,7 +180,7 @@ def _resnet() -> Iterator[Rule]:
 
 
 def _backbones() -> Iterator[Rule]:
-    """HGNetV2, ResNet-D, DINOv3 with DEIMv2's adapter, and ECViT."""
+    """Rules for HGNetV2, ResNet-D, DINOv3 with DEIMv2's adapter, and ECViT."""
     yield from _resnet()
     for theirs, own in RT_DETR_HGNET.items():
         yield Rule(f'backbone.{theirs}.{{rest}}', f'backbone.{own}.{{rest}}', written=False)

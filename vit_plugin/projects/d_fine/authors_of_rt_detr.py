@@ -1,4 +1,4 @@
-"""RT-DETR and RT-DETRv2, also trained by DEIM, in their authors' format, which has no settings.
+"""Read RT-DETR and RT-DETRv2, also trained by DEIM, from files of their authors without settings.
 
 Sizes are inferred from the tensors. Everything else is the same in all published models, except for
 the sampling of RT-DETRv2: the name of the file decides it.
@@ -25,11 +25,11 @@ from .published_rt_detr import RESNET_LAYERS
 
 # No other decoder of these authors has this tensor.
 RT_DETR_MARK = 'decoder.decoder.layers.0.cross_attn.value_proj.weight'
-DECODER_HEADS = 8  # attention heads of the decoder, if a file does not show its points
+DECODER_HEADS = 8  # attention heads of the decoder, if a file has no POINT_SCALES
 
 
 def rt_detr_authors(published: Published) -> tuple[Section, list[str]] | None:
-    """The config of a detector and its classes. None if it is another model.
+    """The config of a detector, and the names of its classes. None if it is another model.
 
     Raises:
         ConfigError: if the tensors do not match a model built here.
@@ -56,18 +56,20 @@ def _backbone(published: Published) -> tuple[Section, list[int]]:
             'its backbone is neither HGNetV2 nor a ResNet-D of '
             f'{", ".join(map(str, sorted(RESNET_LAYERS.values())))} layers; give such a file'
         )
-    inputs = published.count('neck.projections.')
-    indices = range(len(depths) - inputs, len(depths))
+    num_maps = published.count('neck.projections.')
+    indices = range(len(depths) - num_maps, len(depths))
     backbone = dict(
         type='vit_plugin.ResNetD',
         depth=RESNET_LAYERS[depths, is_bottleneck],
         out_indices=list(indices),
+        # Frozen norms have no counter in these files.
         frozen_norms='backbone.stem.1.num_batches_tracked' not in published.ours,
     )
     return backbone, [(256 if is_bottleneck else 64) * 2**i for i in indices]
 
 
 def _csp_encoder(published: Published, channels: Sequence[int]) -> Section:
+    """The neck: RT-DETR's hybrid encoder."""
     dims = published.shape('neck.laterals.0.conv.weight')[0]
     width = published.shape('neck.top_down.0.conv1.conv.weight')[0]
     return dict(
@@ -92,7 +94,8 @@ def _head(published: Published, channels: Sequence[int]) -> tuple[Section, list[
         )
     # DEIM's MLP of positions has three layers, as those of boxes have, and SiLU instead of ReLU.
     by_deim = published.count('bbox_head.position.layers.') > 2
-    offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
+    # An x and a y for each sampling point of each head.
+    num_offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
     if POINT_SCALES in published.weights:
         points = read_points(published)
         title = 'RT-DETRv2 with discrete sampling'
@@ -100,7 +103,8 @@ def _head(published: Published, channels: Sequence[int]) -> tuple[Section, list[
             published, word='dsp', usual='rtdetr', title=title
         )
     else:  # RT-DETR
-        points, discrete = [offsets // (2 * DECODER_HEADS * len(channels))] * len(channels), False
+        points = [num_offsets // (2 * DECODER_HEADS * len(channels))] * len(channels)
+        discrete = False
     head = dict(
         type='vit_plugin.RTDETRHead',
         num_classes=rows,
@@ -110,7 +114,7 @@ def _head(published: Published, channels: Sequence[int]) -> tuple[Section, list[
         variant='rt_detr_deim' if by_deim else 'rt_detr',
         decoder=dict(
             num_layers=published.count('bbox_head.layers.'),
-            num_heads=offsets // (2 * sum(points)),
+            num_heads=num_offsets // (2 * sum(points)),
             num_points=points,
             feedforward_channels=published.shape('bbox_head.layers.0.mlp.0.weight')[0],
             discrete=discrete,

@@ -1,4 +1,7 @@
-"""D-FINE's head in MMDetection: a DETR decoder that predicts a distribution for each side."""
+"""D-FINE's head in MMDetection: a DETR decoder that predicts a distribution for each box edge.
+
+``fine_boxes.py`` explains the distributions.
+"""
 
 from typing import Any
 
@@ -27,14 +30,14 @@ with needed_by('DFINEHead'):
 
 
 class Distributions(TypedDict, total=False):
-    """Settings of the distributions that predict the sides of boxes.
+    """Settings of the distributions that predict the edges of boxes.
 
     Attributes:
-        bins: number of bins of a distribution minus one. Default: 32.
+        bins: number of bins of a distribution minus one, an even number. Default: 32.
         up, scale: see :func:`~.fine_boxes.bin_values`. Default: 0.5 and 4.
         top, quality_channels, quality_layers: options of :class:`LocationQuality`. Default: 4, 64
             and 2.
-        shared: whether all layers have the same distributions' MLP. Default: False.
+        shared: whether all layers share one MLP for the distributions. Default: False.
         localization, distillation: weights of the two losses. Default: 0.15 and 1.5.
     """
 
@@ -53,7 +56,8 @@ class Distributions(TypedDict, total=False):
 class DFINEHead(ProposingHead):
     """The decoder of D-FINE (arXiv:2410.13842), DEIMv2 and ECDet, with their losses.
 
-    Its layers refine distributions of the distances of a box's sides.
+    The first layer predicts boxes. From these, all layers refine distributions of the distances by
+    which the edges move.
 
     Args:
         num_classes, variant, joint_matching: see :class:`ProposingHead`.
@@ -75,7 +79,8 @@ class DFINEHead(ProposingHead):
     ) -> None:
         super().__init__(num_classes, variant=variant, joint_matching=joint_matching, **kwargs)
         options: Section = dict(distributions or {})
-        self.side_loss_weights = options.pop('localization', 0.15), options.pop('distillation', 1.5)
+        self.localization_weight = options.pop('localization', 0.15)
+        self.distillation_weight = options.pop('distillation', 1.5)
         self._build_distributions(**options)
 
     def _build_distributions(
@@ -109,7 +114,7 @@ class DFINEHead(ProposingHead):
         )
 
     def init_weights(self) -> None:
-        """See the base class. The first boxes are the proposals."""
+        """See the base class. Before training, the first boxes equal the proposals."""
         super().init_weights()
         constant_init(self.fc_first.layers[-1], 0)
 
@@ -123,32 +128,34 @@ class DFINEHead(ProposingHead):
     ) -> dict[str, Tensor]:
         """See the base class.
 
-        Each layer refines the logits of the distributions, which move the sides of the first boxes.
+        Each layer refines the logits of the distributions, which move the edges of the
+        first boxes.
         """
         values = bin_values(self.bins, self.up, self.scale).to(references)
         ratios = memory.ratios.repeat(1, 1, 2)[:, None]  # (B, 1, levels, 4)
         query, boxes, previous_query = content, references, torch.zeros_like(content)
-        sides = references.new_zeros(())
+        edge_logits = references.new_zeros(())  # each layer adds to the logits of the one before
         outs: list[tuple[Tensor, ...]] = []
         last = len(self.layers) - 1
         for i, layer in enumerate(self.layers):
             if i == 0 or self.variant.position_follows_boxes:
+                # Clamped as in the authors' code.
                 position = self.position(boxes.to(content)).clamp(-10, 10)
             query = layer(query, position, boxes[:, :, None] * ratios, memory, attn_mask, is_padded)
             if i == 0:
                 deltas = self.fc_first(query).to(boxes)
                 first_boxes = (deltas + inverse_sigmoid(boxes, eps=1e-5)).sigmoid()
                 first_logits = self.fc_cls[0](query)
-            sides = self.fc_reg[i](query + previous_query).to(boxes) + sides
-            distances = expected_distances(sides, values)
+            edge_logits = self.fc_reg[i](query + previous_query).to(boxes) + edge_logits
+            distances = expected_distances(edge_logits, values)
             moved = decode_boxes(first_boxes.detach(), distances, self.scale.to(boxes))
             boxes, previous_query = moved.detach(), query.detach()
             if self.training or i == last:
-                logits = self.quality[i](self.fc_cls[i](query), sides.to(content))
-                outs.append((logits, moved, query, sides))
+                logits = self.quality[i](self.fc_cls[i](query), edge_logits.to(content))
+                outs.append((logits, moved, query, edge_logits))
         stacked = (torch.stack(parts) for parts in zip(*outs, strict=True))
         return dict(
-            zip(('logits', 'boxes', 'features', 'sides'), stacked, strict=True),
+            zip(('logits', 'boxes', 'features', 'edge_logits'), stacked, strict=True),
             first_logits=first_logits,
             first_boxes=first_boxes,
         )
@@ -156,47 +163,54 @@ class DFINEHead(ProposingHead):
     def _layers_of(self, outputs: QueryOutputs, queries: slice) -> dict[str, InstanceData]:
         """See the base class. The prefix ``first_`` is for the boxes before the distributions."""
         layers = super()._layers_of(outputs, queries)
-        sides: Any = outputs.sides
+        edge_logits: Any = outputs.edge_logits
         first_logits: Any = outputs.first_logits
-        first: Any = outputs.first_boxes
+        first_boxes: Any = outputs.first_boxes
         distilled = dict(  # the other layers learn these from the last one
-            last_sides=sides[-1][:, queries].detach(),
+            last_edge_logits=edge_logits[-1][:, queries].detach(),
             confidence=outputs.logits[-1][:, queries].detach().sigmoid().amax(-1),
         )
         for i, (name, layer) in enumerate(layers.items()):
-            fields = dict(sides=sides[i][:, queries], first=first[:, queries].detach())
+            fields = dict(
+                edge_logits=edge_logits[i][:, queries],
+                first_boxes=first_boxes[:, queries].detach(),
+            )
             if name:  # the last layer has the prefix ''
                 fields |= distilled
             for field, value in fields.items():
                 layer.set_field(value.to(layer.boxes.dtype), field)
-        return layers | {'first_': layer_outputs(first_logits[:, queries], first[:, queries])}
+        return layers | {'first_': layer_outputs(first_logits[:, queries], first_boxes[:, queries])}
 
-    def _side_losses(
-        self, layer: InstanceData, goal: Tensor, overlaps: Tensor, matched: Matched
+    def _distribution_losses(
+        self, layer: InstanceData, goal: Tensor, ious: Tensor, matched: Matched
     ) -> dict[str, Tensor]:
         """The losses of the distributions: localization, and distillation from the last layer."""
-        if 'sides' not in layer:
+        if 'edge_logits' not in layer:
             return {}
-        (queries, _), count, numbers, _ = matched
-        sides, first = layer.sides.flatten(0, 1), layer.first.flatten(0, 1)
-        values = bin_values(self.bins, self.up, self.scale).to(sides)
-        bins = encode_boxes(first[queries], goal, values, self.scale.to(sides))
-        localization, distillation = self.side_loss_weights
-        losses = dict(fgl=localization * localization_loss(sides[queries], bins, overlaps) / count)
-        if 'last_sides' in layer:
-            losses['ddf'] = distillation * distillation_loss(
-                sides,
-                layer.last_sides.flatten(0, 1),
+        (queries, _), count, group_sizes, _ = matched
+        edge_logits = layer.edge_logits.flatten(0, 1)
+        first_boxes = layer.first_boxes.flatten(0, 1)
+        values = bin_values(self.bins, self.up, self.scale).to(edge_logits)
+        bins = encode_boxes(first_boxes[queries], goal, values, self.scale.to(edge_logits))
+        localization = localization_loss(edge_logits[queries], bins, ious) / count
+        losses = dict(fgl=self.localization_weight * localization)
+        if 'last_edge_logits' in layer:
+            losses['ddf'] = self.distillation_weight * distillation_loss(
+                edge_logits,
+                layer.last_edge_logits.flatten(0, 1),
                 layer.confidence.flatten(),
                 queries,
-                overlaps,
-                numbers,
+                ious,
+                group_sizes,
             )
         return losses
 
 
 def _fill_shared(head: nn.Module, state: dict[str, Tensor], prefix: str, *_: Any) -> None:
-    """Copy the parameters of the shared MLP, which some files store once, to every layer."""
+    """Copy the parameters of the shared MLP, which some files store once, to every layer.
+
+    Called by torch before ``head`` loads ``state``.
+    """
     first = 'fc_reg.0.'
     parameters = [key.removeprefix(first) for key in head.state_dict() if key.startswith(first)]
     for parameter in parameters:

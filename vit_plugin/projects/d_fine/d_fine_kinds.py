@@ -1,7 +1,9 @@
 """The fields of the configs of D-FINE, DEIMv2 and RT-DETR in transformers 5.24, and their defaults.
 
-``models/*/configuration_*.py`` of ``d_fine``, ``deimv2``, ``hgnet_v2``, ``rt_detr`` and
-``rt_detr_v2``.
+A reader must touch each field with a default here, see
+:class:`~vit_plugin.weights.foreign_config.ConfigKind`. Fields under ``unused`` do not affect
+predictions; they are listed by the reason. The source is ``models/*/configuration_*.py`` of
+``d_fine``, ``deimv2``, ``hgnet_v2``, ``rt_detr`` and ``rt_detr_v2``.
 """
 
 from typing import Any
@@ -16,6 +18,7 @@ from vit_plugin.weights.transformers_config import (
     transformers_kind,
 )
 
+# Fields of D-FINE, most of which the other models have, too.
 _SHARED: dict[str, Any] = dict(
     layer_norm_eps=1e-5,
     batch_norm_eps=1e-5,
@@ -70,7 +73,7 @@ _UNUSED = {
     'weight_loss_vfl weight_loss_bbox weight_loss_giou weight_loss_fgl weight_loss_ddf '
     'eos_coefficient weight_loss_mal use_dense_one_to_one mal_alpha',
     'a table of anchors for images of one size': 'anchor_image_size',
-    'what no code reads, or follows from the maps': 'feat_strides with_box_refine',
+    'what no code reads, or what follows from the maps': 'feat_strides with_box_refine',
 }
 _ALIASES = dict(hidden_size='d_model', num_attention_heads='encoder_attention_heads')
 D_FINE_KIND = transformers_kind(_SHARED, unused=_UNUSED, aliases=_ALIASES)

@@ -1,4 +1,10 @@
-"""The parameter names of transformers' D-FINE, DEIMv2 and RT-DETR, mapped to ours."""
+"""The parameter names of transformers' D-FINE, DEIMv2 and RT-DETR, mapped to ours.
+
+The tables map the name of a module in a file (theirs) to that in our model (ours). In a pattern,
+``{i}`` is a number, ``{i+1}`` one more than that, ``{rest}`` the rest of the name, and ``(a|b)``
+one of two spellings, of which the first is written. A :class:`~vit_plugin.weights.rules.Rule` is
+used in both directions.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -7,6 +13,7 @@ from torch import Tensor
 from vit_plugin.weights.formats.hugging_face import HF_DINOV3
 from vit_plugin.weights.rules import Format, Rule
 
+# The CNN of D-FINE and of the small DEIMv2 models, and the parts of each of its convolutions.
 HGNET_STEMS = ('stem1', 'stem2a', 'stem2b', 'stem3', 'stem4')
 HGNET = {
     **{f'embedder.{name}': f'stem.{name}' for name in HGNET_STEMS},
@@ -37,6 +44,7 @@ HF_DECODER_LAYER_NAMES = {
     'mlp.down_proj': 'mlp.down',
     'encoder_attn_layer_norm': 'norms.2',
 }
+# The head outside of its decoder layers.
 HF_HEAD_NAMES = {
     'enc_output.0': 'proposal_fc',
     'enc_output.1': 'proposal_norm',
@@ -47,6 +55,7 @@ HF_HEAD_NAMES = {
     'decoder.pre_bbox_head': 'fc_first',
     'decoder.lqe_layers.{i}.reg_conf': 'quality.{i}.mlp',
 }
+# The fusion blocks of the neck: `kind` of `HybridEncoder` is elan, csp or split.
 ELAN = {
     'conv1': 'conv1',
     'csp_rep{k}': 'csp{k}.0',
@@ -60,6 +69,7 @@ LITE_ENCODER = {
     'input_proj.{i}': 'projections.{i}',
     **{name: name for name in ('down_conv1', 'down_conv2', 'bi_fusion_conv')},
 }
+# The classifiers and box MLPs, which files may also store outside of the decoder.
 HEADS_OF_LAYERS = ('class_embed.', 'bbox_embed.')
 UNUSED_NAMES = {
     'decoder.layers.{i}.encoder_attn.(num|n)_points_scale': 'it follows from the points',
@@ -86,12 +96,17 @@ def _self_attention(theirs: str, ours: str) -> Iterator[Rule]:
 
 
 def _cnn(start: str) -> Iterator[Rule]:
+    """Rules for HGNetV2, whose names begin with ``start``."""
     for theirs, ours in HGNET.items():
         yield from prefixed_rules(f'{start}{theirs}.', f'backbone.{ours}.', LAYER_OF_CNN)
 
 
 def _resnet(start: str) -> Iterator[Rule]:
-    """RT-DETR's ResNet, whose shortcuts are pooled where they halve a map."""
+    """Rules for RT-DETR's ResNet-D.
+
+    A shortcut that halves the map begins with a pooling, so its convolution and norm have the
+    numbers 1 and 2. Those of the first stage have no pooling in transformers.
+    """
     parts = (('convolution', 'conv', 0), ('normalization', 'bn', 1))
     for theirs, ours, k in parts:
         for i in range(3):
@@ -149,10 +164,12 @@ def _projection(
 
 
 def _is_not_lite(state: Mapping[str, Tensor]) -> bool:
+    """Whether a state to write has the hybrid encoder; the lite one writes its own names."""
     return 'neck.bi_fusion_conv.conv.weight' not in state
 
 
 def _head(is_deimv2: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rule]:
+    """Rules for the head, see :func:`_encoder`."""
     own = 'bbox_head.'
     yield from prefixed_rules('', own, HF_HEAD_NAMES)
     yield from _projection('decoder_input_proj.{i}', f'{own}projections.{{i}}', is_deimv2)
@@ -169,13 +186,14 @@ def _head(is_deimv2: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rul
 
 
 def _adapter() -> Iterator[Rule]:
-    """DEIMv2's CNN next to a ViT."""
+    """Rules for DEIMv2's CNN next to a ViT, and for the projections of both together."""
     start = 'conv_encoder.'
     yield Rule(f'{start}spatial_tuning_adapter.stem_conv.{{rest}}', 'detail.0.{rest}')
     yield Rule(f'{start}spatial_tuning_adapter.conv{{i+1}}.{{rest}}', 'detail.{i}.{rest}')
     yield Rule(f'{start}fusion_proj.{{i}}.{{rest}}', 'fusions.{i}.{rest}')
 
 
+# Beginnings of the names outside of DEIMv2's ViT, which alone has the prefix of `HF_DEIMV2`.
 DETECTOR_PREFIXES = (
     'encoder.',
     'decoder.',

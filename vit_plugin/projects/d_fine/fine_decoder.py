@@ -1,4 +1,8 @@
-"""The decoder layers of RT-DETR, D-FINE, DEIMv2 and ECDet."""
+"""The decoder layers of RT-DETR, D-FINE, DEIMv2 and ECDet.
+
+The papers share one layer of self-attention, deformable cross-attention and an MLP. Their
+differences are listed in ``DECODER_VARIANTS``.
+"""
 
 import math
 from collections.abc import Sequence
@@ -95,7 +99,7 @@ class FineDecoderCfg(TypedDict, total=False):
 
 
 class MLP(nn.Module):
-    """Linear layers with an activation between them."""
+    """Linear layers with an activation after each but the last."""
 
     def __init__(self, inputs: int, width: int, outputs: int, num_layers: int, act: str) -> None:
         super().__init__()
@@ -245,7 +249,7 @@ class LocationQuality(nn.Module):
     """Adds the certainty of a box's distributions to its class logits (GFLv2, arXiv:2011.12885).
 
     Args:
-        top: number of largest probabilities per side to use, in addition to their mean.
+        top: number of largest probabilities per edge to use, in addition to their mean.
         channels, num_layers, act: width, layers and activation of the MLP.
     """
 
@@ -258,19 +262,19 @@ class LocationQuality(nn.Module):
         for parameter in self.mlp.layers[-1].parameters():
             nn.init.zeros_(parameter)
 
-    def forward(self, logits: Tensor, sides: Tensor) -> Tensor:
-        """Logits (..., classes) and those of the sides (..., 4 * (bins + 1)) -> logits."""
-        best = sides.unflatten(-1, (4, -1)).softmax(-1).topk(self.top, dim=-1).values
+    def forward(self, logits: Tensor, edge_logits: Tensor) -> Tensor:
+        """Logits (..., classes) and those of the edges (..., 4 * (bins + 1)) -> class logits."""
+        best = edge_logits.unflatten(-1, (4, -1)).softmax(-1).topk(self.top, dim=-1).values
         x = torch.cat((best, best.mean(-1, keepdim=True)), dim=-1).flatten(-2)
         return logits + self.mlp(x)
 
 
 class FineDecoderLayer(nn.Module):
-    """A layer of the decoder.
+    """A decoder layer: self-attention, cross-attention to the maps, and an MLP.
 
     Args:
         dims: channels of the queries and of the maps.
-        variant: the paper's variant.
+        variant: the differences of a paper, see :class:`Variant`.
         num_points, num_heads, feedforward_channels, drop_rate, offset_scale, gated, discrete: see
             :class:`FineDecoderCfg`.
     """

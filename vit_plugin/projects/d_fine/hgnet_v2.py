@@ -88,7 +88,7 @@ class HGNetV2(LoadableModule):
     ) -> None:
         super().__init__(init_cfg)
         stem, stages = _read_arch(arch)
-        self.name = arch if isinstance(arch, str) else None
+        self.name = arch if isinstance(arch, str) else None  # for loading timm's weights
         if not {*out_indices} <= {*range(len(stages))}:
             raise ConfigError(
                 f'HGNetV2: out_indices={tuple(out_indices)} must be from 0 to {len(stages) - 1}.'
@@ -136,11 +136,11 @@ class HGNetV2(LoadableModule):
         return (int(parts[1]) + 1 if parts[0] == 'stages' else 0), last + 1
 
     def no_weight_decay(self) -> set[str]:
-        """No parameters."""
+        """Names of parameters without weight decay: none here."""
         return set()
 
     def parts_to_shard(self) -> list[nn.Module]:
-        """The stages."""
+        """The modules that sharding gathers one at a time: the stages."""
         return [*self.stages]
 
     def load(
@@ -167,6 +167,7 @@ class HGNetV2(LoadableModule):
 
 
 def _read_arch(arch: str | dict[str, Any]) -> tuple[Sequence[int], Sequence[Stage]]:
+    """The stem and the stages of an arch, as in a row of ``ARCHS``."""
     if isinstance(arch, str):
         if arch not in ARCHS:
             raise ConfigError(f'HGNetV2: arch={arch!r} is not one of {", ".join(ARCHS)}.')
@@ -192,6 +193,7 @@ def _are_counts(values: Any, number: int) -> bool:
 
 
 def _stage(row: Stage, learnable_affine: bool) -> nn.Module:
+    """Build a stage from its eight numbers, see ``ARCHS``."""
     inputs, inside, outputs, blocks, halved, depthwise, kernel, layers = row
     return HighPerfGpuStage(
         inputs,
@@ -203,9 +205,10 @@ def _stage(row: Stage, learnable_affine: bool) -> nn.Module:
         light_block=bool(depthwise),
         kernel_size=kernel,
         use_lab=learnable_affine,
-        agg='se',
+        agg='se',  # the squeezing aggregation of HGNetV2
     )
 
 
 def _norms(model: nn.Module) -> list[nn.BatchNorm2d]:
+    """All BatchNorms of a model."""
     return [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]

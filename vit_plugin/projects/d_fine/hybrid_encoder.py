@@ -86,7 +86,9 @@ class HybridEncoder(BaseModule):
                 'projects=False.'
             )
         if not {*attended} <= {*range(-1, last + 1)}:
-            raise ConfigError(f'HybridEncoder: attended={list(attended)} must be from 0 to {last}.')
+            raise ConfigError(
+                f'HybridEncoder: attended={list(attended)} must be from 0 to {last}, or -1.'
+            )
         self.in_channels, self.adds_maps = list(in_channels), kind.startswith('split')
         self.attended = [i % (last + 1) for i in attended] if num_layers else []
         self.projections = nn.ModuleList(
@@ -113,6 +115,7 @@ class HybridEncoder(BaseModule):
         self.bottom_up = nn.ModuleList(fuse() for _ in range(last))
 
     def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Fuse the maps of the backbone, see the class."""
         if [x.shape[1] for x in feats] != self.in_channels:
             raise ConfigError(
                 f'HybridEncoder got {[tuple(x.shape) for x in feats]} but takes maps (B, C, h, w) '
@@ -136,13 +139,21 @@ class HybridEncoder(BaseModule):
         return tuple(outs)
 
     def _merge(self, first: Tensor, second: Tensor) -> Tensor:
+        """The input of a fusion block, from two maps of the same size."""
         return first + second if self.adds_maps else torch.cat((first, second), dim=1)
 
 
 def _fusion_block(
     kind: Kind, channels: int, depth: float, expansion: float, conv: Any, act: str
 ) -> Any:
-    """The block that merges two neighboring maps."""
+    """The block that merges two neighboring maps.
+
+    Args:
+        kind, depth, expansion: see :class:`HybridEncoder`.
+        channels: channels of each map.
+        conv: builds a convolution with its norm.
+        act: type of the activations.
+    """
     blocks = round(BLOCKS_OF_DEPTH * depth)
     if kind == 'csp':
         width = int(channels * expansion)
@@ -173,7 +184,13 @@ def _apply_attention(x: Tensor, layers: nn.ModuleList) -> Tensor:
 
 
 def sine_positions(rows: int, columns: int, like: Tensor, temperature: float = 1e4) -> Tensor:
-    """Sine and cosine of rows, then of columns: (h*w, C), with the device and dtype of ``like``."""
+    """Position embeddings (h*w, C): sine and cosine of the row, then of the column.
+
+    Args:
+        rows, columns: size of the map.
+        like: a tensor (..., C), which determines the device and dtype.
+        temperature: longest wavelength over 2 pi.
+    """
     quarter = like.shape[-1] // 4
     dtype = torch.promote_types(like.dtype, torch.float32)
     powers = torch.arange(quarter, device=like.device, dtype=dtype) / quarter

@@ -1,4 +1,7 @@
-"""The losses of RT-DETR, D-FINE, DEIMv2 and ECDet: of layers, proposals and noised objects."""
+"""The losses of RT-DETR, D-FINE, DEIMv2 and ECDet: of layers, proposals and noised objects.
+
+Noised objects are the denoising queries of DINO (arXiv:2203.03605).
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,7 +16,7 @@ from vit_plugin.arguments.fields import Count, NotNegative
 from vit_plugin.errors import needed_by
 from vit_plugin.importable import make_importable
 
-from .noised_objects import noised_objects
+from .noised_objects import make_noised_objects
 
 with needed_by('RTDETRHead'):
     make_importable()
@@ -26,11 +29,11 @@ with needed_by('RTDETRHead'):
 
 
 class Noise(TypedDict, total=False):
-    """Settings for denoising, see :func:`noised_objects`.
+    """Settings for denoising, see :func:`make_noised_objects`.
 
     Attributes:
-        number: number of query pairs. 0: none. Default: 100.
-        labels, boxes: amount of noise. Default: 0.5 and 1.
+        number: ``max_pairs``. 0: no denoising. Default: 100.
+        labels, boxes: ``label_noise`` and ``box_noise``. Default: 0.5 and 1.
     """
 
     number: Count
@@ -47,7 +50,8 @@ class QueryOutputs(NamedTuple):
         boxes: boxes of the same layers (layers, B, Q, 4) as (x, y, w, h), fractions of the image.
         features: the queries after the same layers (layers, B, Q, C).
         proposed_logits, proposed_boxes: logits and boxes of the proposals (B, num_queries, ...).
-        sides: logits of the distributions (layers, B, Q, 4 * (bins + 1)), if boxes have these.
+        edge_logits: logits of the distributions of the boxes' edges (layers, B, Q, 4 * (bins + 1)),
+            if the head has these.
         first_logits, first_boxes: logits and boxes of the first layer, before its distributions
             (B, Q, ...).
         mask_elements, mask_queries: maps (layers, B, C, h, w) and queries (layers, B, Q, C), whose
@@ -59,7 +63,7 @@ class QueryOutputs(NamedTuple):
     features: Tensor
     proposed_logits: Tensor
     proposed_boxes: Tensor
-    sides: Tensor | None = None
+    edge_logits: Tensor | None = None
     first_logits: Tensor | None = None
     first_boxes: Tensor | None = None
     mask_elements: Tensor | None = None
@@ -67,19 +71,19 @@ class QueryOutputs(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """Matched queries and objects.
+    """Matched queries and objects of a batch.
 
     Attributes:
-        pairs: numbers of queries and objects in the batch (2, M).
-        total: average number of pairs per GPU, at least 1.
-        numbers: numbers of matched and of other queries, without those of noised objects.
-        images: number of pairs of each image; empty for pairs of several layers.
+        pairs: indices of the queries and of their objects in the batch (2, M).
+        avg_factor: average number of pairs per GPU, at least 1, by which sums are divided.
+        group_sizes: numbers of matched and of unmatched queries, both without noised objects.
+        pairs_per_image: number of pairs of each image; empty for the joint matching of all layers.
     """
 
     pairs: Tensor
-    total: Tensor
-    numbers: tuple[int, int]
-    images: Sequence[int] = ()
+    avg_factor: Tensor
+    group_sizes: tuple[int, int]
+    pairs_per_image: Sequence[int] = ()
 
 
 class NoisedDETRHead(GroupedDETRHead):
@@ -102,12 +106,14 @@ class NoisedDETRHead(GroupedDETRHead):
         self.joint_matching = joint_matching
 
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
-        """The losses of each layer; ``enc_`` is for proposals, and ``dn_`` for noised objects."""
+        """The losses of each layer. ``enc_`` is for proposals, and ``dn_`` for noised objects."""
         sizes = self.sizes_of(batch_data_samples, x[0])
         ends = sizes[0].flip(1).repeat(1, 2)  # widths and heights (B, 4), twice
         images = [self._objects(*image) for image in zip(batch_data_samples, ends, strict=True)]
         boxes = [bbox_xyxy_to_cxcywh(image.bboxes / image.ends) for image in images]
-        noised = noised_objects([image.labels for image in images], boxes, *self._noise_options())
+        noised = make_noised_objects(
+            [image.labels for image in images], boxes, *self._noise_options()
+        )
         outputs = self(x, sizes, noised)
         num_noised = noised.labels.shape[1] if noised else 0
         layers = self._layers_of(outputs, slice(num_noised, None))
@@ -122,37 +128,41 @@ class NoisedDETRHead(GroupedDETRHead):
         )
         count, joint_count = reduce_mean(counts).clamp(min=1)
         objects = InstanceData(
-            **{name: torch.cat([image[name] for image in images]) for name in self.compared}
+            **{name: torch.cat([image[name] for image in images]) for name in self.object_fields}
         )
         num_matched = (joint if len(joint[0]) else layer_pairs).shape[-1]
-        numbers = num_matched, layers[''].logits[..., 0].numel() - num_matched
+        group_sizes = num_matched, layers[''].logits[..., 0].numel() - num_matched
         pairs_per_image = [min(cost.shape) for cost in costs[0]]
-        for_boxes = Matched(joint, joint_count, numbers) if len(joint[0]) else None
+        for_boxes = Matched(joint, joint_count, group_sizes) if len(joint[0]) else None
         losses = {
             f'{name}loss_{key}': value
             for (name, layer), pairs_of_layer in zip(
                 layers.items(), layer_pairs.unbind(1), strict=True
             )
             for key, value in self._layer_losses(
-                layer, objects, Matched(pairs_of_layer, count, numbers, pairs_per_image), for_boxes
+                layer,
+                objects,
+                Matched(pairs_of_layer, count, group_sizes, pairs_per_image),
+                for_boxes,
             ).items()
         }
         if noised is not None:
             noised_pairs = torch.stack((noised.queries, noised.objects))
             pairs_per_image = [noised.groups * len(image) for image in images]
-            matched = Matched(noised_pairs, count * noised.groups, numbers, pairs_per_image)
+            matched = Matched(noised_pairs, count * noised.groups, group_sizes, pairs_per_image)
             for name, layer in self._layers_of(outputs, slice(None, num_noised)).items():
                 layer_losses = self._layer_losses(layer, objects, matched)
                 losses |= {f'dn_{name}loss_{key}': value for key, value in layer_losses.items()}
         return losses
 
     def _noise_options(self) -> tuple[Any, ...]:
+        """The arguments of :func:`make_noised_objects` after labels and boxes."""
         return self.num_classes, self.noise['number'], self.noise['labels'], self.noise['boxes']
 
     def _pairs(self, costs: Sequence[Sequence[Tensor]]) -> tuple[Tensor, Tensor]:
-        """The pairs of each layer (2, layers, M), and joint pairs for boxes (2, U), in one copy.
+        """The pairs of each layer (2, layers, M), and the joint pairs of all layers (2, U).
 
-        U is 0 without ``joint_matching``.
+        U is 0 without ``joint_matching``. Both are copied to the GPU together.
         """
         layer_pairs = assign_queries(costs, 1)
         joint = joint_pairs(layer_pairs) if self.joint_matching else layer_pairs[:, :0, 0]
@@ -191,42 +201,42 @@ class NoisedDETRHead(GroupedDETRHead):
         """
         queries, matched = for_classes.pairs
         logits = layer.logits.flatten(0, 1)
-        overlaps = self._overlaps(layer, objects, for_classes.pairs)
+        ious = self._ious(layer, objects, for_classes.pairs)
         labels = torch.full_like(logits[:, 0], self.num_classes, dtype=torch.long)
         quality = torch.zeros_like(logits[:, 0])
         labels[queries] = objects.labels[matched]
-        quality[queries] = overlaps
+        quality[queries] = ious
         targets = (labels, quality) if isinstance(self.loss_cls, QualityFocalLoss) else labels
-        losses = dict(cls=self.loss_cls(logits, targets, avg_factor=for_classes.total))
+        losses = dict(cls=self.loss_cls(logits, targets, avg_factor=for_classes.avg_factor))
         if for_boxes is not None:
             queries, matched = for_boxes.pairs
-            overlaps = self._overlaps(layer, objects, for_boxes.pairs)
-        count = (for_boxes or for_classes).total
+            ious = self._ious(layer, objects, for_boxes.pairs)
+        count = (for_boxes or for_classes).avg_factor
         boxes, ends = layer.boxes.flatten(0, 1)[queries], objects.ends[matched]
         bboxes = objects.bboxes[matched]
         corners, goal = bbox_cxcywh_to_xyxy(boxes) * ends, bbox_xyxy_to_cxcywh(bboxes / ends)
         # Average here, since the losses' own average adds an epsilon to the count.
         losses['bbox'] = self.loss_bbox(boxes, goal, reduction_override='sum') / count
         losses['iou'] = self.loss_iou(corners, bboxes, reduction_override='sum') / count
-        return losses | self._side_losses(layer, goal, overlaps, for_boxes or for_classes)
+        return losses | self._distribution_losses(layer, goal, ious, for_boxes or for_classes)
 
-    def _overlaps(self, layer: InstanceData, objects: InstanceData, pairs: Tensor) -> Tensor:
-        """The overlaps of the boxes and objects of pairs (M), without gradients."""
+    def _ious(self, layer: InstanceData, objects: InstanceData, pairs: Tensor) -> Tensor:
+        """The IoUs of the boxes and objects of pairs (M), without gradients."""
         queries, matched = pairs
         boxes = layer.boxes.detach().flatten(0, 1)[queries]
         corners = bbox_cxcywh_to_xyxy(boxes) * objects.ends[matched]
         return bbox_overlaps(corners, objects.bboxes[matched], is_aligned=True).to(boxes)
 
-    def _side_losses(
-        self, layer: InstanceData, goal: Tensor, overlaps: Tensor, matched: Matched
+    def _distribution_losses(
+        self, layer: InstanceData, goal: Tensor, ious: Tensor, matched: Matched
     ) -> dict[str, Tensor]:
-        """The losses of distributions, for subclasses that have them.
+        """The losses of the edges' distributions, for subclasses that predict them.
 
         Args:
             layer: the outputs of a layer.
             goal: the target boxes (M, 4) of the matched queries.
-            overlaps: overlaps of their predicted boxes with the target boxes (M).
-            matched: these queries.
+            ious: IoUs of their predicted boxes with the target boxes (M).
+            matched: these queries and their objects.
         """
         return {}
 

@@ -1,4 +1,8 @@
-"""Contrastive denoising: queries of objects with noise, to be restored (DINO, arXiv:2203.03605)."""
+"""Contrastive denoising (DINO, arXiv:2203.03605): queries made of objects with noise.
+
+In training, the decoder gets these queries besides its own. It restores the object of a positive
+query, which has little noise, and predicts no object for a negative query, which has more.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,9 +18,9 @@ class NoisedObjects(NamedTuple):
     Attributes:
         labels: their classes (B, D); ``num_classes`` pads images with fewer objects.
         boxes: their boxes (B, D, 4) as (x, y, w, h), fractions of the image.
-        queries: numbers of the positive queries among the B * D of the batch (M), image by image,
+        queries: indices of the positive queries among the B * D of the batch (M), image by image,
             group by group.
-        objects: numbers of their target objects in the batch (M).
+        objects: indices of their target objects in the batch (M).
         groups: number of groups.
     """
 
@@ -40,30 +44,30 @@ class NoisedObjects(NamedTuple):
         return mask
 
 
-def noised_objects(
+def make_noised_objects(
     labels: Sequence[Tensor],
     boxes: Sequence[Tensor],
     num_classes: int,
-    number: int,
+    max_pairs: int,
     label_noise: float = 0.5,
     box_noise: float = 1.0,
 ) -> NoisedObjects | None:
-    """Queries of noised objects. None if there are no objects, or with ``number=0``.
+    """Queries of noised objects. None if there are no objects, or with ``max_pairs=0``.
 
     Args:
         labels: the classes (N) of each image's objects.
         boxes: their boxes (N, 4) as (x, y, w, h), fractions of the image.
         num_classes: number of classes.
-        number: maximum number of query pairs (a positive and a negative one) per image in all
-            groups together, but there is at least one group.
-        label_noise: twice the fraction of classes to replace by random ones.
+        max_pairs: maximum number of query pairs (a positive and a negative one) per image in all
+            groups together. There is at least one group, even if an image has more objects.
+        label_noise: twice the fraction of classes to replace by random ones, as in DINO.
         box_noise: largest shift of a side of a positive box, relative to half the side of the box;
             sides of negative boxes move by one to two times this shift.
     """
     counts = [len(label) for label in labels]
-    if not (max_objects := max(counts)) or not number:
+    if not (max_objects := max(counts)) or not max_pairs:
         return None
-    groups = max(number // max_objects, 1)
+    groups = max(max_pairs // max_objects, 1)
     padded_labels = torch.full((len(counts), max_objects), num_classes).to(labels[0])
     padded_boxes = boxes[0].new_zeros(len(counts), max_objects, 4)
     for i, count in enumerate(counts):
@@ -90,7 +94,7 @@ def noised_objects(
 
 
 def _positive(counts: Sequence[int], max_objects: int, groups: int) -> tuple[Tensor, Tensor]:
-    """The positive queries of the batch, and their target objects."""
+    """``queries`` and ``objects`` of :class:`NoisedObjects`."""
     queries, objects, first_object = [], [], 0
     for image, count in enumerate(counts):
         start = 2 * max_objects * (image * groups + torch.arange(groups))[:, None]

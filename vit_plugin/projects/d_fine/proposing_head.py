@@ -1,4 +1,4 @@
-"""A two-stage DETR head, whose queries are the best proposals of the map elements."""
+"""A two-stage DETR head: each element of the maps proposes a box, and the best become queries."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,7 +11,7 @@ from vit_plugin.arguments.fields import InitConfig, PositiveInt, Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.models.layers.conv_norm import ConvNorm
-from vit_plugin.projects.detr_family.decoder_memory import EDGE, DecoderMemory, Sizes
+from vit_plugin.projects.detr_family.decoder_memory import ANCHOR_MARGIN, DecoderMemory, Sizes
 from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching, MaxBoxes
 
 from .fine_decoder import DECODER_VARIANTS, MLP, FineDecoderCfg, FineDecoderLayer, position_mlp
@@ -143,11 +143,11 @@ class ProposingHead(NoisedDETRHead):
             x: maps (B, C, h, w), from the finest.
             sizes: heights and widths of the images (B, 2), and those of the padded batch; None
                 without padding.
-            noised: noised objects, as further queries.
+            noised: noised objects, which become further queries in training.
         """
         self._check_maps(x)
         maps = [layer(level) for layer, level in zip(self.projections, x, strict=True)]
-        memory = DecoderMemory.of(maps, sizes)
+        memory = DecoderMemory.from_maps(maps, sizes)
         content, logits, proposals = self._propose(memory)
         references, attn_mask = proposals.detach(), None
         if noised is not None:
@@ -166,23 +166,25 @@ class ProposingHead(NoisedDETRHead):
                 f'{name} got {[tuple(level.shape) for level in x]} but takes maps (B, C, h, w) '
                 f'of in_channels={self.in_channels}: change these, or the neck.'
             )
-        positions = sum(level[0, 0].numel() for level in x)
-        if self.num_queries > positions:
+        num_elements = sum(level[0, 0].numel() for level in x)
+        if self.num_queries > num_elements:
             raise ConfigError(
-                f'{name} has {self.num_queries} queries, and the maps only {positions} '
+                f'{name} has {self.num_queries} queries, and the maps only {num_elements} '
                 'positions; give larger images, or fewer num_queries.'
             )
 
     def _propose(self, memory: DecoderMemory) -> tuple[Tensor, Tensor, Tensor]:
-        """The queries (B, Q, C), logits and boxes of the proposals with the highest scores."""
+        """The proposals with the highest scores: queries (B, Q, C), logits, and boxes (B, Q, 4)."""
         anchors = memory.anchors
-        valid = ((anchors > EDGE) & (anchors < 1 - EDGE)).all(-1, keepdim=True)
+        inside = (anchors > ANCHOR_MARGIN) & (anchors < 1 - ANCHOR_MARGIN)
+        valid = inside.all(-1, keepdim=True)
         valid = valid & ~memory.padding[..., None]  # (B, N, 1)
         features = memory.elements * valid
         if self.variant.projects_proposals:
             features = self.proposal_norm(self.proposal_fc(features))
         logits = self.proposal_cls(features)
         best = logits.max(-1).values.topk(self.num_queries, dim=1).indices[..., None]
+        # Boxes are predicted as logits. For anchors that are not valid, these are infinite.
         anchors = torch.where(valid, anchors.logit(), torch.inf)
         features, anchors, logits = (
             part.gather(1, best.expand(-1, -1, part.shape[-1]))
@@ -217,4 +219,4 @@ class ProposingHead(NoisedDETRHead):
             Boxes (B, N, 4) as fractions, scores (B, N), classes (B, N), and features (B, N, C).
         """
         outputs = self(x, sizes)
-        return self.highest(outputs.logits[-1], outputs.boxes[-1], outputs.features[-1])
+        return self.select_best(outputs.logits[-1], outputs.boxes[-1], outputs.features[-1])

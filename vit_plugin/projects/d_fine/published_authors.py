@@ -1,4 +1,4 @@
-"""D-FINE, DEIM, DEIMv2, ECDet and ECSeg in their authors' format, which has no settings.
+"""Read D-FINE, DEIM, DEIMv2, ECDet and ECSeg from their authors' files, which have no settings.
 
 Sizes are inferred from the tensors. Everything else is the same in all published models, except for
 the activations of a D-FINE that DEIM trained: the name of the file decides these.
@@ -35,7 +35,7 @@ DINOV3_ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves', t
 
 
 def authors(published: Published) -> tuple[Section, list[str]] | None:
-    """The config of a detector and its classes. None if it is another model.
+    """The config of a detector, and the names of its classes. None if it is another model.
 
     Raises:
         ConfigError: if the tensors do not fit any supported model.
@@ -55,7 +55,7 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
     is_lite = neck['type'].endswith('LiteEncoder')
     if is_lite:
         queries, side = LITE_QUERIES_AND_SIDES.get(neck['out_channels'], (queries, side))
-    levels = max(len(channels), 2)
+    levels = max(len(channels), 2)  # the lite encoder makes two maps of one
     head, classes = _head(published, [neck['out_channels']] * levels, queries)
     if is_lite:  # its box losses are RT-DETR's
         head['distributions'] |= dict(localization=0.0, distillation=0.0)
@@ -72,7 +72,10 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
 
 
 def _adapter(published: Published) -> tuple[Section, list[int]]:
-    """DEIMv2's transformer: a small one of its authors, or DINOv3 with registers."""
+    """DEIMv2's backbone, and the channels of its maps.
+
+    The transformer in it is a small one of the authors, or DINOv3 with registers.
+    """
     backbone = encoder_section(published)
     # `bias_mask` sets the bias of the keys to zero, which it is in these files.
     published.unused |= {name for name in published.ours if name.endswith('.qkv.bias_mask')}
@@ -95,12 +98,12 @@ def _adapter(published: Published) -> tuple[Section, list[int]]:
 
 
 def _ecvit(published: Published) -> tuple[Section, list[int]]:
-    """The backbone of ECDet, whose convolutions double their channels."""
+    """ECDet's backbone, and the channels of its maps."""
     width = published.shape('reg_token')[-1]
     arch = dict(
         embed_dims=width,
         num_layers=published.count('blocks.'),
-        num_heads=width // 64,
+        num_heads=width // 64,  # all of its heads have 64 channels
         feedforward_channels=published.shape('blocks.0.mlp.fc1.weight')[0],
     )
     convs = [published.shape(f'patch_embed.backbone.{i}.conv.weight')[0] for i in range(4)]
@@ -169,14 +172,15 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
     else:
         variant = 'ecdet'
     points = read_points(published)
-    offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
+    # An x and a y for each sampling point of each head.
+    num_offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
     if variant == 'deimv2':  # SwiGLU, whose branches have half the channels each
         width = 2 * published.shape('bbox_head.layers.0.mlp.down.weight')[1]
     else:
         width = published.shape('bbox_head.layers.0.mlp.0.weight')[0]
-    distributions = published.count('bbox_head.fc_reg.')
+    num_edge_mlps = published.count('bbox_head.fc_reg.')
     layers = published.count('bbox_head.layers.')
-    noised = 'bbox_head.noised_classes.weight' in ours
+    has_noised_classes = 'bbox_head.noised_classes.weight' in ours
     head = dict(
         type='vit_plugin.DFINEHead',
         num_classes=rows,
@@ -186,18 +190,19 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
         variant=variant,
         decoder=dict(
             num_layers=layers,
-            num_heads=offsets // (2 * sum(points)),
+            num_heads=num_offsets // (2 * sum(points)),
             num_points=points,
             feedforward_channels=width,
             gated='bbox_head.layers.0.gate.gate.weight' in ours,
         ),
         distributions=dict(
+            # The output has bins + 1 logits for each of four edges.
             bins=published.shape('bbox_head.fc_reg.0.layers.2.weight')[0] // 4 - 1,
             up=float(ours['bbox_head.up']),
             scale=float(ours['bbox_head.scale']),
-            shared=distributions < layers or _is_shared(published),
+            shared=num_edge_mlps < layers or _is_shared(published),
         ),
-        noise=dict(number=100 if noised else 0),
+        noise=dict(number=100 if has_noised_classes else 0),
     )
     if variant == 'd_fine' and is_rarer_model(
         published, word='deim', usual='dfine', title='a D-FINE that DEIM trained'

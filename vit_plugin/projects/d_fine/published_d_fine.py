@@ -1,4 +1,15 @@
-"""D-FINE in the format of transformers, and what DEIMv2 shares with it."""
+"""Read D-FINE as transformers saves it: its ``config.json`` becomes a config of MMEngine.
+
+The readers of DEIMv2 and RT-DETR use the same functions: ``convert_head`` for RT-DETR's head,
+``convert_fine_head`` for a head with distributions, ``convert_hgnet`` for the CNN and
+``hybrid_encoder`` for the neck.
+
+Each function must touch every field of its part of the config, or loading fails: an unknown value
+could mean another model. ``config.get(...)`` and ``config[...]`` read a field, ``require`` accepts
+only the values that our model computes, ``check_agreement`` compares a field with what the weights
+show, and ``ignore`` skips one without effect. See
+:class:`~vit_plugin.weights.foreign_config.ForeignConfig`, and ``d_fine_kinds.py`` for the fields.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,22 +26,25 @@ from vit_plugin.projects.detr_family.published_classes import (
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_settings import detector_settings
-from vit_plugin.weights.transformers_config import blocks_before_outputs, inner_backbone
+from vit_plugin.weights.transformers_config import inner_backbone, output_stages
 
 from .d_fine_kinds import D_FINE_KIND, HGNET_L, HGNET_V2_KIND
 
-PUBLISHED_SIDE = 640  # pixels of the published models
+PUBLISHED_SIDE = 640  # pixels; side of the images, if a folder has no processor
+COCO_CLASSES = COCO_ROWS[-1]  # 80, the classes of the published models
+# transformers' names of activations -> ours.
 ACTIVATION_TYPES = {'silu': 'SiLU', 'swish': 'SiLU', 'relu': 'ReLU', 'gelu': 'GELU'}
+# Fields of the denoising in training, which do not affect predictions.
 TRAINING_FIELDS = ('num_denoising', 'label_noise_ratio', 'box_noise_scale')
 
 
 def d_fine(published: Published) -> tuple[Section, list[str]] | None:
-    """The config of a D-FINE and its classes. None if it is another model.
+    """The config of a D-FINE, and the names of its classes. None if it is another model.
 
     Raises:
         ConfigError: if the config contradicts the weights, or describes an unsupported model.
     """
-    if published.kind != 'd_fine':
+    if published.model_type != 'd_fine':
         return None
     config = published.described_by(D_FINE_KIND, 'DFineForObjectDetection')
     if config is None:
@@ -49,7 +63,14 @@ def d_fine(published: Published) -> tuple[Section, list[str]] | None:
 def detector_config(
     published: Published, model: Section, classes: list[str], normalized: bool = False
 ) -> Section:
-    """The config of a complete detector, whose processor does not normalize colors by default."""
+    """The config of a complete detector.
+
+    Args:
+        published: the folder, whose processor states the size of images and their normalization.
+        model: the backbone, the neck and the head.
+        classes: the names of the classes.
+        normalized: whether colors are normalized if the folder does not state it.
+    """
     model['test_cfg'] = dict(max_per_img=model['bbox_head']['num_queries'])
     return detector_settings(
         model, classes, **published.pixels(PUBLISHED_SIDE, normalized=normalized)
@@ -57,28 +78,37 @@ def detector_config(
 
 
 def convert_hgnet(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[int]]:
-    """The backbone and the channels of its maps."""
+    """An HGNetV2 as backbone, and the channels of the maps that it returns.
+
+    Args:
+        cnn: the config of the backbone.
+        config: the config of the detector.
+    """
     names = (
         'in_channels mid_channels out_channels num_blocks downsample light_block kernel_size '
         'numb_of_layers'
     )
     columns = [cnn.get(f'stage_{name}', Sequence[Any]) for name in names.split()]
     stages = [list(row) for row in zip(*columns, strict=True)]
-    number = len(cnn.get('depths', Sequence[Count]))
-    if number != len(stages):
-        raise cnn.unsupported('depths', why=f'where it has {len(stages)} stages')
-    indices = [before - 1 for before in blocks_before_outputs(cnn, number)]
+    # Only the number of depths matters: `stage_num_blocks` has the blocks that are built.
+    num_stages = len(cnn.get('depths', Sequence[Count]))
+    if num_stages != len(stages):
+        raise cnn.unsupported('depths', why=f'but it has {len(stages)} stages')
+    # Each stage counts as a block, and outputs as the number of stages before them.
+    indices = [before - 1 for before in output_stages(cnn, num_stages)]
     stem = cnn.get('stem_channels', Sequence[PositiveInt])
-    # transformers projects maps of these widths.
+    # transformers takes the inputs of the neck's projections from these widths.
     widths = cnn.get('hidden_sizes', Sequence[PositiveInt])
-    if len(widths) != number or any(widths[i] != stages[i][2] for i in indices):
-        raise cnn.unsupported('hidden_sizes', why='where stage_out_channels has others')
+    if len(widths) != num_stages or any(widths[i] != stages[i][2] for i in indices):
+        raise cnn.unsupported('hidden_sizes', why='but stage_out_channels has other values')
     cnn.require('stem_strides', [2, 1, 1, 2, 1])
-    cnn.require('stage_downsample_strides', [2] * number, [2, 2, 2, 2])
+    cnn.require('stage_downsample_strides', [2] * num_stages, [2, 2, 2, 2])
     cnn.require('hidden_act', 'relu')
     cnn.require('num_channels', 3)
-    if stem[0] != 3:
-        raise cnn.unsupported('stem_channels', why='where 3 channels of images belong')
+    if len(stem) != 3 or stem[0] != 3:
+        raise cnn.unsupported(
+            'stem_channels', why='where three numbers are expected, the first 3 for RGB'
+        )
     backbone = dict(
         type='vit_plugin.HGNetV2',
         arch=dict(stem=list(stem[1:]), stages=stages),
@@ -90,7 +120,7 @@ def convert_hgnet(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, l
 
 
 def fusion_options(config: ForeignConfig) -> Section:
-    """Depth and width of the fusion blocks. Loading compares them with the weights."""
+    """Depth and width of the neck's fusion blocks. Loading compares them with the weights."""
     return dict(
         depth=config.get('depth_mult', Positive), expansion=config.get('hidden_expansion', Positive)
     )
@@ -100,15 +130,16 @@ def hybrid_encoder(
     config: ForeignConfig,
     channels: Sequence[int],
     options: Section,
-    projects: bool = True,
+    has_input_projections: bool = True,
 ) -> Section:
-    """The neck.
+    """The neck: RT-DETR's hybrid encoder, which is unrelated to our ResNet-ViT hybrids.
 
     Args:
         config: the config of the detector.
         channels: channels of the backbone's maps.
-        options: further arguments, which depend on the kind of the model.
-        projects: whether the encoder projects the maps first.
+        options: further arguments of ``HybridEncoder``: its ``kind``, and the options of its fusion
+            blocks.
+        has_input_projections: whether the encoder first projects all maps to one width.
     """
     dims = config.get('encoder_hidden_dim', PositiveInt)
     config.require('encoder_in_channels', list(channels))
@@ -126,18 +157,19 @@ def hybrid_encoder(
         act=activation(config, 'activation_function'),
         attention_act=activation(config, 'encoder_activation_function'),
         attended=list(config.get('encode_proj_layers', Sequence[Count])),
-        projects=projects,
+        projects=has_input_projections,
         **options,
     )
 
 
 def activation(config: ForeignConfig, name: str) -> str:
-    """The type of an activation."""
+    """Our type of the activation in the field ``name``."""
     config.require(name, *ACTIVATION_TYPES)
     return ACTIVATION_TYPES[config[name]]
 
 
 def _heads(config: ForeignConfig, name: str, dims: int) -> int:
+    """The number of attention heads in the field ``name``, which must divide ``dims``."""
     heads = config.get(name, PositiveInt)
     if dims % heads:
         raise config.unsupported(name, why=f'which must divide {dims} channels')
@@ -147,7 +179,10 @@ def _heads(config: ForeignConfig, name: str, dims: int) -> int:
 def convert_fine_head(
     published: Published, config: ForeignConfig, levels: int, variant: str
 ) -> tuple[Section, list[str]]:
-    """The head with distributions, and the names of its classes."""
+    """D-FINE's head, which predicts distributions, and the names of its classes.
+
+    Arguments are those of :func:`convert_head`.
+    """
     head, classes = convert_head(published, config, levels, variant)
     config.require('eval_idx', -1, head['decoder']['num_layers'] - 1)
     config.ignore('layer_scale')  # only scales layers after the one that predicts
@@ -158,27 +193,36 @@ def convert_fine_head(
 def convert_head(
     published: Published, config: ForeignConfig, levels: int, variant: str
 ) -> tuple[Section, list[str]]:
-    """RT-DETR's head, and the names of its classes."""
+    """RT-DETR's head, and the names of its classes.
+
+    Args:
+        published: the weights.
+        config: the config of the detector.
+        levels: number of maps that the decoder reads.
+        variant: the decoder, a row of ``fine_decoder.DECODER_VARIANTS``.
+    """
     rows, dims = published.shape('bbox_head.proposal_cls.weight')
     classes = detected_class_names(published, rows)
     layers = published.count('bbox_head.layers.')
     inputs = list(config.get('decoder_in_channels', Sequence[PositiveInt]))
     config.require('batch_norm_eps', 1e-5)  # transformers reads it in some norms only
-    config.check_agreement(d_model=dims, decoder_layers=layers, num_feature_levels=levels)
+    config.check_agreement(d_model=dims, decoder_layers=layers)
     config.require('num_feature_levels', levels)
     encoder_dims = config['encoder_hidden_dim']
     if inputs != [encoder_dims] * levels:
         raise config.unsupported(
-            'decoder_in_channels', why=f'where {levels} times {encoder_dims} belong'
+            'decoder_in_channels', why=f'but {levels} times {encoder_dims} is expected'
         )
     config.require('learn_initial_query', False)
     config.ignore(*TRAINING_FIELDS)
+    # If tied, files may store the classifiers as layers of the decoder alone, else twice.
     if not config['tie_word_embeddings'] and not published.count('class_embed.'):
-        raise config.unsupported('tie_word_embeddings', why='where it lacks class_embed')
+        raise config.unsupported('tie_word_embeddings', why='but its weights lack class_embed')
     config.check_agreement(head_dim=dims // _heads(config, 'decoder_attention_heads', dims))
     decoder = _decoder(config, levels, layers)
     _check_point_scales(published, config, decoder['num_points'])
-    noised = 'bbox_head.noised_classes.weight' in published.ours
+    # The embedding of the noised objects' classes serves training only, and some files lack it.
+    has_noised_classes = 'bbox_head.noised_classes.weight' in published.ours
     head = dict(
         type='vit_plugin.RTDETRHead',
         num_classes=rows,
@@ -188,7 +232,7 @@ def convert_head(
         variant=variant,
         decoder=decoder,
         noise=dict(
-            number=config.get('num_denoising', Count) if noised else 0,
+            number=config.get('num_denoising', Count) if has_noised_classes else 0,
             labels=config.get('label_noise_ratio', NotNegative),
             boxes=config.get('box_noise_scale', NotNegative),
         ),
@@ -197,12 +241,17 @@ def convert_head(
 
 
 def detected_class_names(published: Published, rows: int) -> list[str]:
-    """The class names for this number of classes.
+    """The class names: the stated ones, else COCO's for 80 rows, else numbered ones.
+
+    Args:
+        published: the checkpoint.
+        rows: rows of the classification layer, which all stand for a class.
 
     Raises:
-        ConfigError: if the file has other names.
+        ConfigError: if the stated names leave out a row.
     """
-    numbered = {} if rows == COCO_ROWS[-1] else {i: f'class {i}' for i in range(rows)}
+    # DetectorClasses takes COCO's names if it gets none.
+    numbered = {} if rows == COCO_CLASSES else {i: f'class {i}' for i in range(rows)}
     classes = DetectorClasses(rows, stated_names(published) or numbered)
     if classes.unused:
         raise ConfigError(f'its id2label does not name {rows} classes; correct it')
@@ -210,6 +259,7 @@ def detected_class_names(published: Published, rows: int) -> list[str]:
 
 
 def _decoder(config: ForeignConfig, levels: int, layers: int) -> Section:
+    """The ``decoder`` of a head, see ``FineDecoderCfg``."""
     scale, method = 'decoder_offset_scale', 'decoder_method'  # RT-DETR has neither field
     points = config.get('decoder_n_points', PositiveInt | Sequence[PositiveInt])
     decoder: Section = dict(
@@ -226,16 +276,22 @@ def _decoder(config: ForeignConfig, levels: int, layers: int) -> Section:
 
 
 def _check_point_scales(published: Published, config: ForeignConfig, points: Sequence[int]) -> None:
-    """Raise a ``ConfigError`` if the file has other scales for the offsets of points."""
+    """Raise a ``ConfigError`` if the file has other scales for the offsets of points.
+
+    Our model computes the scale of a point: 1 / n in a map with n points.
+    """
     expected = torch.tensor([1 / number for number in points for _ in range(number)])
     for name in published.weights:
         if name.endswith(('.n_points_scale', '.num_points_scale')):
             scales = published.weights[name].float()
             if scales.shape != expected.shape or not torch.allclose(scales, expected, atol=1e-3):
-                raise config.unsupported('decoder_n_points', why=f'but its {name} are not of these')
+                raise config.unsupported(
+                    'decoder_n_points', why=f'whose reciprocals are not the values of {name}'
+                )
 
 
 def _distributions(config: ForeignConfig) -> Section:
+    """The ``distributions`` of a ``DFINEHead``."""
     return dict(
         bins=config.get('max_num_bins', PositiveInt),
         up=float(config.get('up', NotNegative)),

@@ -1,4 +1,8 @@
-"""DEIMv2 in the format of transformers, on DINOv3 or on HGNetV2."""
+"""Read DEIMv2 as transformers saves it, on DINOv3 or on HGNetV2.
+
+``published_d_fine.py`` has the functions that D-FINE shares, and explains how each field of the
+config must be touched.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +12,7 @@ from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_encoder import dinov3_rotary, encoder_section
-from vit_plugin.weights.transformers_config import blocks_before_outputs, inner_backbone
+from vit_plugin.weights.transformers_config import inner_backbone, output_stages
 
 from .d_fine_kinds import DEIMV2_KIND, HGNET_L, HGNET_V2_KIND
 from .published_d_fine import (
@@ -21,12 +25,13 @@ from .published_d_fine import (
 )
 
 DINOV3 = ENCODER_KINDS['dinov3_vit'].config
-CLASS_TOKEN = dict(return_class_token=False)  # an additional output, which no detector uses
+# A field for backbones alone: an additional output, which no detector uses.
+CLASS_TOKEN = dict(return_class_token=False)
 BACKBONE_KINDS = {
     'hgnet_v2': HGNET_V2_KIND,
     'dinov3_vit': replace(DINOV3, defaults={**DINOV3.defaults, **CLASS_TOKEN}),
 }
-# Fields of an encoder with attention, which the lite one lacks.
+# Fields of the hybrid encoder that have no effect on the lite one, which has no attention.
 ATTENTION_FIELDS = (
     'encoder_layers',
     'encoder_ffn_dim',
@@ -39,12 +44,12 @@ ATTENTION_FIELDS = (
 
 
 def deimv2(published: Published) -> tuple[Section, list[str]] | None:
-    """The config of a DEIMv2 and its classes. None if it is another model.
+    """The config of a DEIMv2, and the names of its classes. None if it is another model.
 
     Raises:
         ConfigError: if the config contradicts the weights, or describes an unsupported model.
     """
-    if published.kind != 'deimv2':
+    if published.model_type != 'deimv2':
         return None
     config = published.described_by(DEIMV2_KIND, 'Deimv2ForObjectDetection')
     if config is None:
@@ -61,10 +66,11 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
     trailing = config['encoder_has_trailing_conv']
     options = fusion_options(config)
     if config['encoder_type'] == 'lite':
+        # It makes two maps of one.
         neck, levels = _lite(config, channels, dict(options, trailing=trailing)), 2
     else:
         options['kind'] = 'split_trailing' if trailing else 'split'
-        neck = hybrid_encoder(config, channels, options, projects=not is_vit)
+        neck = hybrid_encoder(config, channels, options, has_input_projections=not is_vit)
         levels = len(channels)
     head, classes = convert_fine_head(published, config, levels, 'deimv2_transformers')
     head['decoder']['gated'] = config['use_gateway']
@@ -76,11 +82,18 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
 
 
 def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, dims: int) -> Section:
-    """The transformer with the CNN next to it."""
+    """The backbone: DINOv3 with a thin CNN next to it.
+
+    Args:
+        published: the weights.
+        config: the config of the detector.
+        vit: the config of DINOv3.
+        dims: channels of its maps, which are those of the neck.
+    """
     backbone = encoder_section(published, vit)
     layers = backbone['arch']['num_layers']
     vit.require('reshape_hidden_states', True)
-    indices = [number - 1 for number in blocks_before_outputs(vit, layers)]
+    indices = [number - 1 for number in output_stages(vit, layers)]
     norms_all = vit['apply_layernorm']  # otherwise transformers norms only the last block's output
     backbone['encoder']['final_norm'] = norms_all or indices[-1] == layers - 1
     config.ignore('freeze_backbone_batch_norms')  # a transformer has none
@@ -97,6 +110,7 @@ def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, di
 
 
 def _lite(config: ForeignConfig, channels: Sequence[int], options: Section) -> Section:
+    """The neck of the smallest models."""
     config.require('encoder_in_channels', list(channels))
     config.ignore(*ATTENTION_FIELDS)
     config.get('encoder_attention_heads', Count)  # checked, but unused

@@ -1,15 +1,20 @@
-"""RT-DETR and RT-DETRv2 in the format of transformers."""
+"""Read RT-DETR and RT-DETRv2 as transformers saves them.
+
+``published_d_fine.py`` has the functions that D-FINE shares, and explains how each field of the
+config must be touched.
+"""
 
 from collections.abc import Sequence
 
 from vit_plugin.arguments.fields import Count, Positive, Section
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
-from vit_plugin.weights.transformers_config import blocks_before_outputs, inner_backbone
+from vit_plugin.weights.transformers_config import inner_backbone, output_stages
 
 from .d_fine_kinds import RESNET_D50, RESNET_D_KIND, RT_DETR_KIND, RT_DETR_V2_KIND
 from .published_d_fine import convert_head, detector_config, hybrid_encoder
 
+# ``model_type`` -> the fields of the config, and the supported class.
 RT_DETR_KINDS = {
     'rt_detr': (RT_DETR_KIND, 'RTDetrForObjectDetection'),
     'rt_detr_v2': (RT_DETR_V2_KIND, 'RTDetrV2ForObjectDetection'),
@@ -24,15 +29,15 @@ RESNET_LAYERS: dict[tuple[tuple[int, ...], bool], int] = {
 
 
 def rt_detr(published: Published) -> tuple[Section, list[str]] | None:
-    """The config of an RT-DETR and its classes. None if it is another model.
+    """The config of an RT-DETR, and the names of its classes. None if it is another model.
 
     Raises:
         ConfigError: if the config contradicts the weights, or describes an unsupported model.
     """
-    if published.kind not in RT_DETR_KINDS:
+    if published.model_type not in RT_DETR_KINDS:
         return None
-    kind, title = RT_DETR_KINDS[published.kind]
-    config = published.described_by(kind, title)
+    kind, class_name = RT_DETR_KINDS[published.model_type]
+    config = published.described_by(kind, class_name)
     if config is None:
         return None
     backbone, channels = _resnet(
@@ -43,14 +48,14 @@ def rt_detr(published: Published) -> tuple[Section, list[str]] | None:
     expansion = config.get('hidden_expansion', Positive)
     neck = hybrid_encoder(config, channels, dict(kind='csp', expansion=expansion))
     head, classes = convert_head(published, config, len(channels), 'rt_detr')
-    if published.kind == 'rt_detr_v2':
+    if published.model_type == 'rt_detr_v2':
         config.require('decoder_n_levels', len(channels))
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
     return detector_config(published, model, classes), classes
 
 
 def _resnet(config: ForeignConfig) -> tuple[Section, list[int]]:
-    """The backbone and the channels of its maps."""
+    """A ResNet-D as backbone, and the channels of the maps that it returns."""
     depths = tuple(config.get('depths', Sequence[Count]))
     is_bottleneck = config['layer_type'] == 'bottleneck'
     if (depths, is_bottleneck) not in RESNET_LAYERS:
@@ -61,7 +66,8 @@ def _resnet(config: ForeignConfig) -> tuple[Section, list[int]]:
         config.require(name, config.kind.defaults[name])
     for name in ('downsample_in_first_stage', 'downsample_in_bottleneck'):
         config.require(name, False)
-    indices = [before - 1 for before in blocks_before_outputs(config, len(depths))]
+    # Each stage counts as a block, and outputs as the number of stages before them.
+    indices = [before - 1 for before in output_stages(config, len(depths))]
     backbone = dict(
         type='vit_plugin.ResNetD', depth=RESNET_LAYERS[depths, is_bottleneck], out_indices=indices
     )

@@ -1,4 +1,4 @@
-"""RT-DETR's ResNet-D (arXiv:1812.01187, as in arXiv:2304.08069)."""
+"""ResNet-D (arXiv:1812.01187), the CNN of RT-DETR (arXiv:2304.08069)."""
 
 from typing import Literal
 
@@ -20,7 +20,8 @@ with needed_by('ResNetD'):
 class ResNetD(DetectorResNet):
     """A ResNet with three convolutions at its beginning, and pooled shortcuts.
 
-    With 18 or 34 layers, the first shortcut of the first stage has a convolution, too.
+    With 18 or 34 layers, the first shortcut of the first stage has a convolution, too, as in
+    RT-DETR's code.
 
     Args:
         depth: number of layers.
@@ -49,7 +50,8 @@ class ResNetD(DetectorResNet):
             norm = nn.BatchNorm2d(64)
             if frozen_norms:
                 norm.requires_grad_(False)
-                norm.num_batches_tracked = None
+                norm.num_batches_tracked = None  # published files have no counters
             conv = nn.Conv2d(64, 64, 1, bias=False)
+            # The identity stands for the pooling, so that parameters have the same names.
             self.layer1[0].downsample = nn.Sequential(nn.Identity(), conv, norm)
         self.train(self.training)  # sets a frozen `norm` to eval mode

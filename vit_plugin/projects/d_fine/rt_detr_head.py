@@ -1,4 +1,4 @@
-"""RT-DETR's head in MMDetection: each layer of the decoder moves the boxes of its queries."""
+"""RT-DETR's head in MMDetection: each decoder layer refines the boxes of the queries."""
 
 from typing import Any
 

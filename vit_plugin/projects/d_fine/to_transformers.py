@@ -1,4 +1,9 @@
-"""Write a D-FINE, DEIMv2 or RT-DETR in the format of transformers, the inverse of its readers."""
+"""Write a D-FINE, DEIMv2 or RT-DETR as transformers saves it.
+
+The inverse of ``published_d_fine.py``, ``published_deimv2.py`` and ``published_rt_detr.py``: a
+config of MMEngine becomes the content of ``config.json``. Fields that are left out keep
+transformers' defaults.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -18,29 +23,30 @@ from .published_rt_detr import RESNET_LAYERS
 
 # Our type of an activation -> transformers' name; 'silu', not 'swish'.
 ACTIVATION_NAMES = {ours: theirs for theirs, ours in reversed(ACTIVATION_TYPES.items())}
-# Backbone and variant of the decoder -> model_type, beginning of the class name, weight format.
+# Backbone and variant of the decoder -> `model_type`, beginning of the class name, weight format.
 WRITTEN_KINDS = {
     ('HGNetV2', 'd_fine'): ('d_fine', 'DFine', 'hf_d_fine'),
     ('HGNetV2', 'deimv2_transformers'): ('deimv2', 'Deimv2', 'hf_deimv2_cnn'),
     ('SpatialTuningAdapter', 'deimv2_transformers'): ('deimv2', 'Deimv2', 'hf_deimv2'),
     ('ResNetD', 'rt_detr'): ('rt_detr', 'RTDetr', 'hf_rt_detr'),
 }
-RT_DETR_V2 = ('rt_detr_v2', 'RTDetrV2', 'hf_rt_detr')
+# The row for an RT-DETR with settings that only RT-DETRv2 has.
+RT_DETR_V2_ROW = ('rt_detr_v2', 'RTDetrV2', 'hf_rt_detr')
 RT_DETR_OFFSET_SCALE = 0.5  # fixed in RT-DETR, a field of RT-DETRv2's config
 
 
 def real_time_folder(
-    model: nn.Module, section: Section, encoder: Callable[[nn.Module, str], Section]
+    model: nn.Module, section: Section, encoder_fields: Callable[[nn.Module, str], Section]
 ) -> tuple[Section, str] | None:
-    """The content of ``config.json`` without classes, and the weight format of the same model.
+    """The content of ``config.json`` without classes, and the name of the weight format.
 
     Args:
         model: a detector.
         section: its section of a config.
-        encoder: (transformer, ``model_type``) -> the fields of its config.
+        encoder_fields: a function (Vision Transformer, ``model_type``) -> the fields of its config.
 
     Returns:
-        None for any other detector.
+        None if the detector is none of these models.
 
     Raises:
         ConfigError: if transformers has no such model.
@@ -55,33 +61,38 @@ def real_time_folder(
             f'transformers has no decoder {head["variant"]!r} on {backbone}; it has '
             f'{", ".join(f"{variant} on {name}" for name, variant in WRITTEN_KINDS)}'
         )
-    kind, title, form = WRITTEN_KINDS[backbone, head['variant']]
+    model_type, class_prefix, weight_format = WRITTEN_KINDS[backbone, head['variant']]
     decoder = dict(head['decoder'] or {})
     discrete = decoder.get('discrete', False)
-    if kind == 'rt_detr' and (
+    if model_type == 'rt_detr' and (
         discrete or decoder.get('offset_scale', RT_DETR_OFFSET_SCALE) != RT_DETR_OFFSET_SCALE
     ):
-        kind, title, form = RT_DETR_V2
-    fields = {**_encoder(neck, kind), **_head(model.bbox_head, head, decoder, kind)}
+        model_type, class_prefix, weight_format = RT_DETR_V2_ROW
+    fields = {
+        **_neck_fields(neck, model_type),
+        **_head_fields(model.bbox_head, head, decoder, model_type),
+    }
     if isinstance(model.bbox_head, DFINEHead):
-        fields |= _distributions({**(head['distributions'] or {})}, decoder)
-    if kind == 'rt_detr_v2':
+        fields |= _distribution_fields({**(head['distributions'] or {})}, decoder)
+    if model_type == 'rt_detr_v2':
         fields |= dict(decoder_n_levels=len(neck['in_channels']))
         fields |= dict(decoder_offset_scale=decoder.get('offset_scale', RT_DETR_OFFSET_SCALE))
     if discrete:
         fields |= dict(decoder_method='discrete')
-    if kind == 'deimv2':
-        fields |= _deimv2(neck, head, model.bbox_head)
-    fields |= BACKBONE_WRITERS[backbone](model.backbone, {**section['backbone']}, encoder)
-    architectures = [f'{title}ForObjectDetection']
-    return dict(architectures=architectures, model_type=kind, **fields, dtype='float32'), form
+    if model_type == 'deimv2':
+        fields |= _deimv2_fields(neck, head, model.bbox_head)
+    fields |= BACKBONE_WRITERS[backbone](model.backbone, {**section['backbone']}, encoder_fields)
+    architectures = [f'{class_prefix}ForObjectDetection']
+    return dict(
+        architectures=architectures, model_type=model_type, **fields, dtype='float32'
+    ), weight_format
 
 
-def _defaults(*kinds: type) -> Section:
+def _defaults(*classes: type) -> Section:
     """The defaults of the arguments of a class and its bases. Earlier classes take precedence."""
     defaults: Section = {}
-    for kind in reversed(kinds):
-        parameters = inspect.signature(kind).parameters.values()
+    for class_ in reversed(classes):
+        parameters = inspect.signature(class_).parameters.values()
         defaults |= {
             parameter.name: parameter.default
             for parameter in parameters
@@ -91,12 +102,13 @@ def _defaults(*kinds: type) -> Section:
 
 
 def _activation(name: str) -> str:
+    """transformers' name of our type of an activation."""
     if name not in ACTIVATION_NAMES:
-        raise ConfigError(f'its activation is {name}, which transformers does not have there')
+        raise ConfigError(f'its activation is {name}, which such a model of transformers lacks')
     return ACTIVATION_NAMES[name]
 
 
-def _encoder(neck: Mapping[str, Any], kind: str) -> Section:
+def _neck_fields(neck: Mapping[str, Any], model_type: str) -> Section:
     """The fields of the neck."""
     levels = len(neck['in_channels'])
     if neck['type'].endswith('LiteEncoder'):
@@ -115,15 +127,24 @@ def _encoder(neck: Mapping[str, Any], kind: str) -> Section:
         activation_function=_activation(neck['act']),
         hidden_expansion=neck['expansion'],
     )
-    return fields if kind.startswith('rt_detr') else dict(fields, depth_mult=neck['depth'])
+    return fields if model_type.startswith('rt_detr') else dict(fields, depth_mult=neck['depth'])
 
 
-def _head(head: nn.Module, section: Section, decoder: Section, kind: str) -> Section:
-    """The fields of the decoder."""
+def _head_fields(head: nn.Module, section: Section, decoder: Section, model_type: str) -> Section:
+    """The fields of the head and its decoder.
+
+    Args:
+        head: the head.
+        section: its section of the config, with defaults.
+        decoder: the ``decoder`` in it.
+        model_type: that of the written model.
+    """
     points = list(decoder.get('num_points', [4] * len(head.in_channels)))
-    if kind.startswith('rt_detr'):
+    if model_type.startswith('rt_detr'):
         if len({*points}) > 1:
-            raise ConfigError(f'its maps have {points} points, and transformers has one number')
+            raise ConfigError(
+                f'its maps have {points} sampling points; transformers has one number for all maps'
+            )
         points = points[0]
     noise = {'number': 100, 'labels': 0.5, 'boxes': 1.0, **(section['noise'] or {})}
     return dict(
@@ -141,7 +162,8 @@ def _head(head: nn.Module, section: Section, decoder: Section, kind: str) -> Sec
     )
 
 
-def _distributions(options: Section, decoder: Section) -> Section:
+def _distribution_fields(options: Section, decoder: Section) -> Section:
+    """The fields that RT-DETR lacks."""
     return dict(
         max_num_bins=options.get('bins', 32),
         up=options.get('up', 0.5),
@@ -153,7 +175,8 @@ def _distributions(options: Section, decoder: Section) -> Section:
     )
 
 
-def _deimv2(neck: Mapping[str, Any], head: Section, built: nn.Module) -> Section:
+def _deimv2_fields(neck: Mapping[str, Any], head: Section, built: nn.Module) -> Section:
+    """The fields that only DEIMv2 has, from the sections of neck and head and the built head."""
     is_lite = neck['type'].endswith('LiteEncoder')
     trailing = neck.get('trailing', True) if is_lite else neck['kind'] == 'split_trailing'
     return dict(
@@ -163,7 +186,8 @@ def _deimv2(neck: Mapping[str, Any], head: Section, built: nn.Module) -> Section
     )
 
 
-def _hgnet(backbone: nn.Module, section: Section, encoder: Any) -> Section:
+def _hgnet_fields(backbone: nn.Module, section: Section, encoder_fields: Any) -> Section:
+    """The fields of an HGNetV2."""
     arch = section.get('arch', 'B0')
     stem, stages = ARCHS[arch] if isinstance(arch, str) else (arch['stem'], arch['stages'])
     names = (
@@ -184,7 +208,8 @@ def _hgnet(backbone: nn.Module, section: Section, encoder: Any) -> Section:
     return dict(backbone_config=fields, freeze_backbone_batch_norms=frozen)
 
 
-def _resnet(backbone: nn.Module, section: Section, encoder: Any) -> Section:
+def _resnet_fields(backbone: nn.Module, section: Section, encoder_fields: Any) -> Section:
+    """The fields of a ResNet-D."""
     stages_of_depth = {depth: stages for stages, depth in RESNET_LAYERS.items()}
     depths, is_bottleneck = stages_of_depth[section.get('depth', 50)]
     fields = dict(
@@ -198,13 +223,14 @@ def _resnet(backbone: nn.Module, section: Section, encoder: Any) -> Section:
     return dict(backbone_config=fields, freeze_backbone_batch_norms=frozen)
 
 
-def _adapter(
-    backbone: nn.Module, section: Section, encoder: Callable[[nn.Module, str], Section]
+def _adapter_fields(
+    backbone: nn.Module, section: Section, encoder_fields: Callable[[nn.Module, str], Section]
 ) -> Section:
+    """The fields of a transformer with DEIMv2's adapter."""
     if not len(backbone.detail):
         raise ConfigError('its adapter has the maps of a hybrid, which transformers does not have')
     fields = dict(
-        encoder(backbone, 'dinov3_vit'),
+        encoder_fields(backbone, 'dinov3_vit'),
         out_indices=[i % backbone.num_layers + 1 for i in section['out_indices']],
         apply_layernorm=not section.get('norms_last', False),
     )
@@ -212,5 +238,8 @@ def _adapter(
     return dict(backbone_config=fields, spatial_tuning_adapter_inplanes=planes)
 
 
-# (backbone, its section of the config, encoder) -> fields. Only the adapter calls the last.
-BACKBONE_WRITERS = dict(HGNetV2=_hgnet, ResNetD=_resnet, SpatialTuningAdapter=_adapter)
+# (backbone, its section of the config, encoder_fields) -> the fields of the backbone. Only the
+# writer of the adapter calls `encoder_fields`.
+BACKBONE_WRITERS = dict(
+    HGNetV2=_hgnet_fields, ResNetD=_resnet_fields, SpatialTuningAdapter=_adapter_fields
+)

@@ -1,6 +1,7 @@
 """DEIMv2, D-FINE's detector on a Vision Transformer with a thin parallel CNN (arXiv:2509.20787).
 
-Decoder, hybrid encoder, parameter names and file reader are D-FINE's.
+Decoder, neck, parameter names and file reader are those of the project ``d_fine``. See
+:class:`~vit_plugin.project.Project` for the tables.
 """
 
 from vit_plugin.project import Project

@@ -4,17 +4,19 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 from vit_plugin.projects.detr_family.folder_detector import DETR_SCHEDULES, folder_detector
 
-from .spatial_tuning_adapter import STA_STRIDES, own_maps
+from .spatial_tuning_adapter import STA_STRIDES, fitting_stem_maps
 
 
 def _deimv2(facts: ModelFacts) -> Section:
-    """A backbone at three depths with the maps of a CNN, a hybrid encoder, and the decoder.
+    """A transformer with the maps of a CNN, RT-DETR's hybrid encoder, and D-FINE's decoder.
 
-    The CNN is that of a hybrid if its strides fit, else a thin parallel CNN.
+    If the transformer itself begins with a CNN, whose strides fit, that CNN is used. Otherwise a
+    thin parallel CNN is added.
     """
     backbone = facts.backbone('featmap', out_indices=_thirds(facts.meta_backbone.num_layers))
-    if len(own_maps(facts.meta_backbone.patch_embed.feature_strides)) == len(STA_STRIDES):
-        conv_inplane = None  # the maps of the hybrid
+    stem_strides = facts.meta_backbone.patch_embed.feature_strides
+    if len(fitting_stem_maps(stem_strides)) == len(STA_STRIDES):
+        conv_inplane = None  # use the maps of the stem
     else:
         conv_inplane = 32 if facts.is_wide else 16
     backbone |= dict(
@@ -27,7 +29,7 @@ def _deimv2(facts: ModelFacts) -> Section:
 
 
 def _thirds(layers: int) -> tuple[int, ...]:
-    """The last block of each third of the blocks."""
+    """The index of the last block in each third of the blocks."""
     return tuple(max(layers * part // 3 - 1, 0) for part in (1, 2, 3))
 
 

@@ -16,7 +16,7 @@ from vit_plugin.registry import MODELS
 
 @MODELS.register_module()
 class LiteEncoder(BaseModule):
-    """A map and its half by average pooling, fused top-down and then bottom-up.
+    """A map and a copy of half its size, by average pooling, fused top-down and then bottom-up.
 
     Args:
         in_channels: channels of the backbone's map, a list of one.
@@ -57,13 +57,14 @@ class LiteEncoder(BaseModule):
         self.down_conv1, self.down_conv2, self.bi_fusion_conv = (
             conv(dims, dims, 1, act=act) for _ in range(3)
         )
-        width, blocks = round(expansion * dims // 2), round(3 * depth)
+        width, blocks = round(expansion * dims // 2), round(3 * depth)  # see HybridEncoder
         self.top_down, self.bottom_up = (
             RepELAN(dims, dims, width, blocks, split=True, trailing=trailing, conv=conv, act=act)
             for _ in range(2)
         )
 
     def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """One map -> two fused maps, the finer one first."""
         if [x.shape[1] for x in feats] != self.in_channels:
             raise ConfigError(
                 f'LiteEncoder got {[tuple(x.shape) for x in feats]} but takes one map (B, C, h, w) '
@@ -78,4 +79,5 @@ class LiteEncoder(BaseModule):
 
 
 def _halve(x: Tensor) -> Tensor:
-    return F.avg_pool2d(x, 3, 2, 1)
+    """Maps (B, C, h, w) -> (B, C, ceil(h / 2), ceil(w / 2))."""
+    return F.avg_pool2d(x, kernel_size=3, stride=2, padding=1)

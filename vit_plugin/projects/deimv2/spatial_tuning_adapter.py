@@ -1,4 +1,7 @@
-"""DEIMv2's backbone: a Vision Transformer and a thin parallel CNN (arXiv:2509.20787)."""
+"""DEIMv2's backbone: a Vision Transformer and a thin parallel CNN (arXiv:2509.20787).
+
+The CNN adds fine details, since a plain transformer has maps of one stride only.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -22,17 +25,17 @@ class SpatialTuningAdapter(VisionTransformer):
     """A :class:`VisionTransformer` whose maps get details from a thin CNN, as in DEIMv2.
 
     The outputs of three blocks are resized to the maps of a CNN at strides 8, 16 and 32,
-    concatenated with them, and projected. The transformer may be pure or hybrid, and of any stride.
-    The maps of a hybrid's own CNN may replace those of the thin CNN.
+    concatenated with them, and projected. The transformer may be of any stride. It may be a hybrid,
+    whose stem is a CNN; the maps of that stem may replace those of the thin CNN.
 
     Args:
         out_channels: channels of the three outputs.
-        conv_inplane: channels of the CNN at stride 4. None: no thin CNN; each output uses the
-            coarsest map of the hybrid's CNN that is not coarser than itself, averaged to its
-            stride.
+        conv_inplane: channels of the thin CNN at stride 2 and, after pooling, 4. None: no thin CNN;
+            each output uses the coarsest map of a hybrid's stem whose stride divides its own,
+            averaged to its stride.
         adapter_norm_cfg: the norms of the CNN and of the projections.
         norms_last: whether the final norm is applied only to the output of the last block of the
-            arch, as in transformers.
+            arch, as in transformers with ``apply_layernorm=False``.
         **kwargs: see :class:`VisionTransformer`, with up to three ``out_indices`` and without
             ``out_type``. The map of the last block is repeated if there are fewer.
 
@@ -61,7 +64,7 @@ class SpatialTuningAdapter(VisionTransformer):
                 f'SpatialTuningAdapter: out_indices={self.out_indices} must be three blocks at '
                 f"most, such as (3, 7, 11), and out_type={self.out_type!r} must be 'featmap'."
             )
-        if conv_inplane is None and len(self._own_maps()) < len(STA_STRIDES):
+        if conv_inplane is None and len(self._stem_maps()) < len(STA_STRIDES):
             raise ConfigError(
                 'SpatialTuningAdapter: conv_inplane=None takes the maps of a CNN with strides that '
                 f'divide 8, and this stem has {self.patch_embed.feature_strides}; give a number, '
@@ -69,9 +72,9 @@ class SpatialTuningAdapter(VisionTransformer):
             )
         self.out_channels, self.norms_last = out_channels, norms_last
         if conv_inplane is None:
-            widths, self.detail = self._own_widths(), nn.ModuleList()
+            widths, self.detail = self._stem_widths(), nn.ModuleList()
         else:
-            widths = [conv_inplane * factor for factor in (1, 2, 4, 4)]
+            widths = [conv_inplane * factor for factor in (1, 2, 4, 4)]  # at strides 2, 8, 16, 32
             self.detail = nn.ModuleList(
                 ConvNorm(inputs, outputs, 3, adapter_norm_cfg, stride=2)
                 for inputs, outputs in pairwise([self.in_channels, *widths])
@@ -81,11 +84,13 @@ class SpatialTuningAdapter(VisionTransformer):
             for width in widths[-len(STA_STRIDES) :]
         )
 
-    def _own_maps(self) -> list[int]:
-        return own_maps(self.patch_embed.feature_strides)
+    def _stem_maps(self) -> list[int]:
+        """See :func:`fitting_stem_maps`."""
+        return fitting_stem_maps(self.patch_embed.feature_strides)
 
-    def _own_widths(self) -> list[int]:
-        return [self.patch_embed.feature_channels[i] for i in self._own_maps()]
+    def _stem_widths(self) -> list[int]:
+        """Channels of these maps."""
+        return [self.patch_embed.feature_channels[i] for i in self._stem_maps()]
 
     @property
     def channels(self) -> tuple[int, ...]:
@@ -113,9 +118,9 @@ class SpatialTuningAdapter(VisionTransformer):
         return x if self.norms_last and block < self.num_layers - 1 else self.norm(x)
 
     def _average_maps(self, cnn_maps: Sequence[Tensor], images: Tensor) -> list[Tensor]:
-        """Maps of the hybrid's CNN (B, C_i, h_i, w_i) -> maps at strides 8, 16 and 32."""
+        """Maps of a hybrid's stem (B, C_i, h_i, w_i) -> maps at strides 8, 16 and 32."""
         averaged = []
-        for stride, i in zip(STA_STRIDES, self._own_maps(), strict=True):
+        for stride, i in zip(STA_STRIDES, self._stem_maps(), strict=True):
             ratio = stride // self.patch_embed.feature_strides[i]
             x = F.avg_pool2d(cnn_maps[i], ratio, ratio, ceil_mode=True)
             rows, columns = (-(-side // stride) for side in images.shape[2:])
@@ -123,7 +128,7 @@ class SpatialTuningAdapter(VisionTransformer):
         return averaged
 
     def details(self, images: Tensor) -> list[Tensor]:
-        """Images (B, in_channels, H, W) -> maps of the CNN at strides 8, 16 and 32."""
+        """Images (B, in_channels, H, W) -> maps of the thin CNN at strides 8, 16 and 32."""
         first, *others = self.detail
         # `expand` repeats gray images with one channel.
         x = F.max_pool2d(F.gelu(first(images.expand(-1, self.in_channels, -1, -1))), 3, 2, 1)
@@ -134,18 +139,21 @@ class SpatialTuningAdapter(VisionTransformer):
         return maps
 
 
-def own_maps(strides: Sequence[int]) -> list[int]:
-    """The index of the hybrid's map for each output. Outputs without a fitting map are left out.
+def fitting_stem_maps(stem_strides: Sequence[int]) -> list[int]:
+    """For each output, the index of the coarsest stem map whose stride divides that of the output.
+
+    Outputs without such a map are left out.
 
     Args:
-        strides: pixels per element of the CNN's maps, from the finest.
+        stem_strides: pixels per element of the stem's maps, from the finest.
     """
     fitting = [
-        [i for i, cnn_stride in enumerate(strides) if stride % cnn_stride == 0]
+        [i for i, stem_stride in enumerate(stem_strides) if stride % stem_stride == 0]
         for stride in STA_STRIDES
     ]
     return [indices[-1] for indices in fitting if indices]
 
 
 def _resized(x: Tensor, like: Tensor) -> Tensor:
+    """Maps in the size and dtype of others."""
     return F.interpolate(x, like.shape[2:], mode='bilinear', align_corners=False).to(like.dtype)

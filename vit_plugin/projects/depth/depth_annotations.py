@@ -1,4 +1,7 @@
-"""Images and depth maps, for MMSegmentation's pipelines."""
+"""A data set of images with depth maps, and the transform that loads a depth map.
+
+For MMSegmentation's pipelines.
+"""
 
 from mmengine.dataset import BaseDataset
 
@@ -27,11 +30,12 @@ class DepthMaps(BaseDataset):
 
 @TRANSFORMS.register_module()
 class LoadDepthAnnotations(BaseTransform):
-    """The map (H, W) in the file ``depth_map_path``, in meters, as ``gt_depth_map``.
+    """Load the depth map (H, W) in the file ``depth_map_path`` as ``gt_depth_map``, in meters.
 
-    Pixels without a depth are 0. MMSegmentation's ``LoadDepthAnnotation`` does not read both NumPy
-    arrays and 32-bit TIFF with one setting, and leaves NaN in the map. In a test pipeline it comes
-    after the resize, so that predictions are compared at the resolution of the file.
+    Pixels without a depth are 0. MMSegmentation's ``LoadDepthAnnotation`` is not used: it does not
+    read both NumPy arrays and 32-bit TIFF with one setting, and leaves NaN in the map. In a test
+    pipeline this transform comes after the resize, so that predictions are compared at the
+    resolution of the file.
 
     Args:
         scale: meters of a value of 1 in the file.
@@ -45,6 +49,7 @@ class LoadDepthAnnotations(BaseTransform):
         self.scale, self.max_depth = scale, max_depth
 
     def transform(self, results: dict) -> dict:
+        """The results of the pipeline with the map, which later transforms resize and crop."""
         path, size = results['depth_map_path'], tuple(results['ori_shape'][:2])
         with name_unreadable_file(path):
             depth = read_depth(path, self.scale)

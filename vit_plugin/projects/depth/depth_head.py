@@ -1,4 +1,7 @@
-"""The base of depth heads for MMSegmentation's ``DepthEstimator``, and DINOv2's linear head."""
+"""The base class of depth heads for MMSegmentation's ``DepthEstimator``, and DINOv2's linear head.
+
+A depth head takes the feature maps of a backbone, and predicts the depth of each pixel.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -19,14 +22,14 @@ DEPTH_LOSS = dict(type='vit_plugin.SiLogLoss')
 
 
 class DepthHead(BaseModule):
-    """Maps -> a value per pixel, with losses.
+    """The base class of depth heads: feature maps -> a value per pixel, with losses.
 
     It has the attributes that MMSegmentation's ``DepthEstimator`` requires. ``BaseDecodeHead`` is
     not used, since it builds a classifier and losses over classes.
 
     Args:
         target: what is predicted. ``'depth'`` is in meters. ``'disparity'`` is the inverse of the
-            depth, up to scale and shift if the loss ignores these.
+            depth, without a fixed scale and shift if the loss ignores these.
         loss_decode: one or several losses of prediction and truth, both (B, 1, H, W). Pixels with a
             true value of 0 are ignored.
         init_cfg: MMEngine's initialization config.
@@ -44,6 +47,7 @@ class DepthHead(BaseModule):
         losses = [loss_decode] if isinstance(loss_decode, Mapping) else loss_decode
         self.losses = nn.ModuleList(map(MODELS.build, losses))
 
+    # MMSegmentation passes its train_cfg or test_cfg as the last argument, which is not needed.
     def loss(self, inputs: Sequence[Tensor], data_samples: Sequence[Any], _: Any) -> dict:
         """The losses of maps and their data samples, by name."""
         target = torch.stack([sample.gt_depth_map.data for sample in data_samples])

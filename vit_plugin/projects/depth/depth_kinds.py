@@ -1,7 +1,9 @@
 """The fields of the configs of DPT and Depth Anything in transformers 5.24, with their defaults.
 
-``models/dpt/configuration_dpt.py``, ``models/depth_anything/configuration_depth_anything.py`` and
-``models/bit/configuration_bit.py``.
+A reader must touch each field with a default here, see
+:class:`~vit_plugin.weights.foreign_config.ConfigKind`. Fields under ``unused`` do not affect
+predictions; they are listed by the reason. The source is ``models/*/configuration_*.py`` of
+``dpt``, ``depth_anything`` and ``bit``.
 """
 
 from vit_plugin.weights.transformers_config import (
@@ -52,6 +54,7 @@ DPT_KIND = transformers_kind(
         'in_index out_indices post_process_channels',
     },
 )
+# BiT is a ResNet with normalized weights, the CNN of DPT-Hybrid.
 BIT_KIND = transformers_kind(
     dict(
         num_channels=3,

@@ -1,4 +1,4 @@
-"""Depth losses: for metric depth, and for data with unknown scale and shift."""
+"""Depth losses: for depth in meters, and for disparities with unknown scale and shift."""
 
 import torch
 from torch import Tensor, nn
@@ -97,7 +97,7 @@ class ScaleShiftInvariantLoss(DepthLoss):
         difference = normalize_values(pred, known) - normalize_values(target, known)
         number = known.sum()
         kept = max(int((1 - self.trim) * number), 1)
-        loss = difference[known].abs().sort().values[:kept].sum() / (2 * number)
+        loss = difference[known].abs().sort().values[:kept].sum() / (2 * number)  # Equation 7
         for scale in range(self.scales):
             coarse, is_known = (x[:: 2**scale, :: 2**scale] for x in (difference, known))
             gradients = [  # between neighbors that are both known
@@ -117,7 +117,10 @@ def normalize_values(values: Tensor, known: Tensor) -> Tensor:
 
 
 def fit_scale_and_shift(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The scale and shift that fit values (N,) to a target (N,), by least squares (Equation 4)."""
+    """The scale and shift that fit values (N,) to a target (N,), by least squares.
+
+    arXiv:1907.01341, Equation 4.
+    """
     columns = torch.stack([pred, torch.ones_like(pred)], dim=1)
     scale, shift = torch.linalg.lstsq(columns, target[:, None]).solution[:, 0]
     return scale, shift

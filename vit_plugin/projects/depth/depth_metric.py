@@ -18,7 +18,7 @@ with needed_by('DepthMetric'):
     make_importable()
     from mmseg.evaluation.metrics import DepthMetric as MMSegDepthMetric
 
-METRIC_NAMES = {  # MMSegmentation's names, and those of the papers
+METRIC_NAMES = {  # MMSegmentation's names -> the names in papers
     'abs_rel': 'AbsRel',
     'rmse': 'RMSE',
     'rmse_log': 'RMSElog',
@@ -39,7 +39,7 @@ class DepthMetric(MMSegDepthMetric):
 
     Args:
         min_depth_eval, max_depth_eval: bounds in meters. Pixels with a true depth outside are
-            ignored; predictions are clipped.
+            ignored; predictions are clipped to the bounds.
         mode: ``'disparity'`` fits each predicted disparity to the true one by a scale and a shift,
             as for MiDaS (arXiv:1907.01341, Section 6). ``'depth'`` takes meters.
         crop_type: ``'nyu_crop'`` evaluates the crop of Eigen et al. for NYU.
@@ -49,7 +49,7 @@ class DepthMetric(MMSegDepthMetric):
         ConfigError: when it evaluates, if no image has a known pixel.
     """
 
-    # Metrics for which lower is better, see ValidationRecord.
+    # Metrics for which lower is better. ValidationRecord reads this.
     errors = ('AbsRel', 'RMSE', 'RMSElog', 'log10')
 
     def __init__(
@@ -82,7 +82,7 @@ class DepthMetric(MMSegDepthMetric):
                 self.results.append({name: scores[name] for name in METRIC_NAMES})
 
     def in_meters(self, pred: Tensor, target: Tensor) -> Tensor:
-        """Predictions (N,) as depths within the bounds."""
+        """Predictions (N,) as depths in meters, within the bounds."""
         if self.mode == 'disparity':
             scale, shift = fit_scale_and_shift(pred, inverse(target))
             pred = 1 / (scale * pred + shift).clamp(min=1 / self.max_depth_eval)

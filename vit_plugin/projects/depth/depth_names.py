@@ -1,4 +1,9 @@
-"""The parameter names of DPT and Depth Anything in transformers."""
+"""The parameter names of transformers' DPT and Depth Anything, mapped to ours.
+
+Both are a Vision Transformer with DPT's decoder, here ``decode_head``. In a pattern, ``{i}`` is a
+number and ``{rest}`` the rest of the name. Each :class:`~vit_plugin.weights.rules.Rule` is used in
+both directions, and ``pair`` makes those of a weight and a bias.
+"""
 
 from vit_plugin.weights.formats.hugging_face import HF, HF_DINOV2, resnet
 from vit_plugin.weights.rules import Format, Rule, pair
@@ -14,7 +19,7 @@ _NECK = (
     Rule(f'{_UNIT}.convolution{{n}}.{{rest}}', 'decode_head.fusion.{i}.unit{k}.conv{n}.{rest}'),
     Rule(f'{_UNIT}.batch_norm{{n}}.{{rest}}', 'decode_head.fusion.{i}.unit{k}.norm{n}.{rest}'),
 )
-# First parts of the keys that have no prefix.
+# Beginnings of the names outside of the transformer, which alone has the format's prefix.
 _OUTSIDE = ('neck.', 'head.')
 
 HF_DPT = Format(
@@ -27,7 +32,7 @@ HF_DPT = Format(
         ),
         *resnet('embeddings.backbone.bit'),
         *pair(
-            'embeddings.projection.',
+            'embeddings.projection.',  # a hybrid's; a plain transformer's name is in HF
             'patch_embed.proj',
             written=lambda state: 'hybrid' in traits(state),
         ),

@@ -1,4 +1,7 @@
-"""DPT's decoder, from a transformer's tokens to dense predictions (arXiv:2103.13413)."""
+"""DPT's decoder, from a transformer's tokens to dense predictions (arXiv:2103.13413).
+
+Sections and equations are those of that paper.
+"""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -18,13 +21,14 @@ Readout = Literal['ignore', 'add', 'project']
 
 
 class Reassemble(nn.Module):
-    """Read, concatenate and resample the tokens of a block to a map (Section 3.1).
+    """Make a map of the tokens of a block: read the class token, project, resample (Section 3.1).
 
     Args:
-        in_channels: channels of the tokens' map. With ``'add'`` and ``'project'``, the second half
-            belongs to the class token.
+        in_channels: channels of the map of tokens. With ``'add'`` and ``'project'``, the second
+            half are those of the class token, repeated at each position.
         out_channels: channels of the result.
-        readout_type: how the class token is used, Equations 2 to 4.
+        readout_type: how the class token is used: not at all, added to each token, or concatenated
+            with it and projected (Equations 2 to 4).
         factor: scale of height and width, an integer or its reciprocal.
     """
 
@@ -67,7 +71,7 @@ class ResidualUnit(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, C, h, w) -> the same shape."""
+        """Maps (B, C, h, w) -> maps of the same shape."""
         return x + self.norm2(self.conv2(self.norm1(self.conv1(x.relu())).relu()))
 
 
@@ -171,12 +175,16 @@ class DPTDepthHead(DepthHead):
         self.conv3 = nn.Conv2d(head_channels, 1, 1)
 
     def forward(self, inputs: Sequence[Tensor]) -> Tensor:
-        """Maps (B, C_i, h_i, w_i), the finest first -> (B, 1, H, W), the pixels of all tokens."""
+        """Maps (B, C_i, h_i, w_i), the finest first -> depth or disparity (B, 1, H, W).
+
+        H and W are those of the last map times its stride.
+        """
         levels = [
             conv(reassemble(x))
             for conv, reassemble, x in zip(self.convs, self.reassemble, inputs, strict=True)
         ]
         x, *finer = reversed(levels)
+        # Each fusion enlarges to the next finer map, and the last one to twice the finest.
         sizes = [*(level.shape[2:] for level in finer), [2 * side for side in levels[0].shape[2:]]]
         x = self.fusion[0](x, None, sizes[0])
         for fuse, level, size in zip(self.fusion[1:], finer, sizes[1:], strict=True):

@@ -1,11 +1,20 @@
-"""DPT and Depth Anything in the format of transformers."""
+"""Read DPT and Depth Anything as transformers saves them.
 
+Their ``config.json`` becomes a config of MMSegmentation's ``DepthEstimator``. Each field of it must
+be touched, or loading fails: an unknown value could mean another model. ``config.get(...)`` and
+``config[...]`` read a field, ``require`` accepts only the values that our model computes,
+``check_agreement`` compares a field with what the weights show, and ``ignore`` skips one without
+effect. See :class:`~vit_plugin.weights.foreign_config.ForeignConfig`, and ``depth_kinds.py`` for
+the fields.
+"""
+
+import math
 from collections.abc import Sequence
 from typing import Literal
 
 import torch
 
-from vit_plugin.arguments.fields import Count, Positive, PositiveInts, Section
+from vit_plugin.arguments.fields import Count, Positive, PositiveInt, PositiveInts, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
@@ -14,34 +23,34 @@ from vit_plugin.weights.published import Published, get_typed
 from vit_plugin.weights.published_encoder import encoder_section
 from vit_plugin.weights.published_settings import segmentor_settings
 from vit_plugin.weights.transformers_config import (
-    blocks_before_outputs,
     inner_backbone,
+    output_stages,
 )
 
 from .depth_kinds import BIT_KIND, DEPTH_ANYTHING_DINOV2, DEPTH_ANYTHING_KIND, DPT_BIT, DPT_KIND
 from .dpt_head import Readout
 
 RESNET_PREFIX = 'patch_embed.backbone.'
-UNSUPPORTED_DEPTH_KINDS = ('depth_pro', 'glpn', 'prompt_depth_anything', 'zoedepth')
-DINOV2_KIND = ENCODER_KINDS['dinov2']
+UNSUPPORTED_MODEL_TYPES = ('depth_pro', 'glpn', 'prompt_depth_anything', 'zoedepth')
+DINOV2_ENCODER = ENCODER_KINDS['dinov2']
 
 
 def depth(published: Published) -> tuple[Section, list[str]] | None:
-    """The config of a depth model, without classes. None if it is another model.
+    """The config of a depth model, and no class names. None if it is another model.
 
     Raises:
         ConfigError: if it is a depth model that is not supported.
     """
-    if published.kind in UNSUPPORTED_DEPTH_KINDS:
+    if published.model_type in UNSUPPORTED_MODEL_TYPES:
         raise ConfigError(
-            f'it is a {published.kind}, which has parts that no model here has; give a DPT or '
-            'a Depth Anything'
+            f'it is a {published.model_type}, which has parts that no model here has; give a DPT '
+            'or a Depth Anything'
         )
-    if published.kind not in ('dpt', 'depth_anything'):
+    if published.model_type not in ('dpt', 'depth_anything'):
         return None
-    is_dpt = published.kind == 'dpt'
-    name = f'{"DPT" if is_dpt else "DepthAnything"}ForDepthEstimation'
-    config = published.described_by(DPT_KIND if is_dpt else DEPTH_ANYTHING_KIND, name)
+    is_dpt = published.model_type == 'dpt'
+    class_name = f'{"DPT" if is_dpt else "DepthAnything"}ForDepthEstimation'
+    config = published.described_by(DPT_KIND if is_dpt else DEPTH_ANYTHING_KIND, class_name)
     if config is None:
         return None
     if is_dpt:
@@ -50,28 +59,30 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
         backbone, head = _depth_anything(published, config)
     if head.get('target') == 'disparity':  # scale and shift of the disparity are unknown
         head['loss_decode'] = dict(type='vit_plugin.ScaleShiftInvariantLoss')
-    with torch.device('meta'):
+    with torch.device('meta'):  # without weights: only its channels and strides are read
         built = VisionTransformer(**backbone)
-    maps = range(published.count('neck.convs.'))
-    widths = [published.shape(f'neck.convs.{i}.weight')[1] for i in maps]
-    channels = published.shape('neck.convs.0.weight')[0]
-    config.check_agreement(neck_hidden_sizes=widths, fusion_hidden_size=channels)
-    config.require('head_in_index', -1, len(widths) - 1)  # the finest map is the last one
-    if len(widths) != len(built.channels):
+    levels = range(published.count('neck.convs.'))
+    level_channels = [published.shape(f'neck.convs.{i}.weight')[1] for i in levels]
+    fusion_channels = published.shape('neck.convs.0.weight')[0]
+    config.check_agreement(neck_hidden_sizes=level_channels, fusion_hidden_size=fusion_channels)
+    config.require('head_in_index', -1, len(level_channels) - 1)  # the finest map is the last one
+    if len(level_channels) != len(built.channels):
         raise ConfigError(
-            f'it returns the maps of {len(built.channels)} blocks or stages, and its head takes '
-            f'{len(widths)}; give the complete folder'
+            f'its backbone returns {len(built.channels)} maps, and its head takes '
+            f'{len(level_channels)}; give the complete folder'
         )
     num_cnn_maps = len(built.stem_maps)
-    if widths[:num_cnn_maps] != [*built.channels[:num_cnn_maps]]:
+    if level_channels[:num_cnn_maps] != [*built.channels[:num_cnn_maps]]:
         shown = ' and '.join(map(str, built.channels[:num_cnn_maps]))
-        raise config.unsupported('neck_hidden_sizes', why=f'where the maps of its CNN have {shown}')
+        raise config.unsupported(
+            'neck_hidden_sizes', why=f'but the maps of its CNN have {shown} channels'
+        )
     head |= dict(
         type='vit_plugin.DPTDepthHead',
         in_channels=list(built.channels),
         strides=list(built.strides),
-        level_channels=widths,
-        channels=channels,
+        level_channels=level_channels,
+        channels=fusion_channels,
     )
     model = dict(
         type='DepthEstimator',
@@ -81,24 +92,26 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     )
     pixels = published.pixels(backbone['img_size'])
     settings = segmentor_settings(model, [], **pixels)
-    steps: list[Section] = settings['test_dataloader']['dataset']['pipeline']
+    transforms: list[Section] = settings['test_dataloader']['dataset']['pipeline']
     if get_typed(published.processor, 'keep_aspect_ratio', bool, False):
         patch = built.patch_embed.stride
-        multiple = get_typed(published.processor, 'ensure_multiple_of', int, patch)
-        # After the resize, which is the second step.
-        steps.insert(2, dict(type='ResizeToMultiple', size_divisor=max(multiple, patch)))
+        multiple = get_typed(published.processor, 'ensure_multiple_of', PositiveInt, patch)
+        # After the resize, which is the second transform. Sides are rounded up to a multiple, in
+        # transformers to the nearest one.
+        divisor = math.lcm(multiple, patch)
+        transforms.insert(2, dict(type='ResizeToMultiple', size_divisor=divisor))
     else:
-        steps[1] = dict(type='Resize', scale=pixels['size'], keep_ratio=False)
+        transforms[1] = dict(type='Resize', scale=pixels['size'], keep_ratio=False)
     return settings, []
 
 
 def _dpt(published: Published, config: ForeignConfig) -> tuple[Section, Section]:
-    """The arguments of DPT's backbone, without a final norm, and of its head."""
+    """The arguments of DPT's backbone, without a final norm, and those of its head."""
     is_hybrid = published.count(RESNET_PREFIX) > 0
     config.check_agreement(is_hybrid=is_hybrid)
     if not is_hybrid:
         config.require('backbone_config', None)
-        config.ignore('neck_ignore_stages')
+        config.ignore('neck_ignore_stages')  # the stages of a CNN
     head = _dpt_head(published, config)
     config.require('patch_size', 16, [16, 16])  # the head enlarges patches to pixels
     backbone = encoder_section(published, config)
@@ -107,7 +120,8 @@ def _dpt(published: Published, config: ForeignConfig) -> tuple[Section, Section]
         indices = indices[2:]
         resnet = _bit(published, config)
         backbone['arch']['resnet'] = resnet
-        # The patches are single elements of the last map, whose stride is this factor.
+        # `encoder_section` computed the size in patches, which are single elements of the last map.
+        # This factor is the stride of that map.
         backbone['img_size'] *= 2 ** (len(resnet['stage_depths']) + 1)
     if not indices or max(indices) >= backbone['arch']['num_layers']:
         raise config.unsupported('backbone_out_indices', why='which must be some of its blocks')
@@ -126,8 +140,8 @@ def _dpt_head(published: Published, config: ForeignConfig) -> Section:
     readout = config.get('readout_type', Readout)
     projects = any('readout_projects.' in name for name in published.weights)
     if (readout == 'project') != projects:
-        raise config.unsupported('readout_type', why='of which its weights are not')
-    if projects:  # with the activation of the blocks
+        raise config.unsupported('readout_type', why='but its weights are of another type')
+    if projects:  # the readout has the activation of the blocks, and ours is a GELU
         config.require('hidden_act', 'gelu', 'gelu_python')
     has_norm = 'decode_head.fusion.0.unit1.norm1.weight' in published.ours
     config.check_agreement(use_batch_norm_in_fusion_residual=has_norm)
@@ -137,40 +151,40 @@ def _dpt_head(published: Published, config: ForeignConfig) -> Section:
 
 
 def _bit(published: Published, config: ForeignConfig) -> Section:
-    """The CNN of a hybrid."""
+    """The ``resnet`` of a hybrid's arch."""
     bit = inner_backbone(config, {'bit': BIT_KIND}, DPT_BIT)
     stages = f'{RESNET_PREFIX}stages.'
     depths = [published.count(f'{stages}{i}.blocks.') for i in range(published.count(stages))]
     width = published.shape(f'{RESNET_PREFIX}stem.conv.weight')[0]
-    config.require('num_channels', 3)
+    config.require('num_channels', 3)  # both configs have this field
     bit.check_agreement(embedding_size=width, depths=depths, num_channels=3)
     sizes = [*bit.get('hidden_sizes', PositiveInts)][: len(depths)]  # the list may be longer
     if sizes != [4 * width * 2**i for i in range(len(depths))]:
         raise bit.unsupported(
-            'embedding_size', 'hidden_sizes', why='which are not 1, 4, 8 and 16 times its width'
+            'embedding_size', 'hidden_sizes', why='but 1, 4, 8 and 16 times one width are expected'
         )
     bit.require('layer_type', 'bottleneck')
     bit.require('global_padding', 'SAME', 'same')
     bit.require('embedding_dynamic_padding', True)
-    if (outputs := blocks_before_outputs(bit, len(depths))) != [1, 2, 3] or len(depths) != 3:
+    if (outputs := output_stages(bit, len(depths))) != [1, 2, 3] or len(depths) != 3:
         raise ConfigError(
-            f'its backbone_config returns the maps of the stages {outputs} of {len(depths)}, and '
-            'those of a hybrid here are 1, 2 and 3 of 3; give another model'
+            f'its backbone_config returns the maps of stages {outputs} of {len(depths)}, but a '
+            'hybrid here has three stages and returns all of their maps; give another model'
         )
     return dict(stage_depths=depths, width=width)
 
 
 def _depth_anything(published: Published, config: ForeignConfig) -> tuple[Section, Section]:
-    """The arguments of Depth Anything's DINOv2 and of its head."""
-    encoder = inner_backbone(config, {'dinov2': DINOV2_KIND.config}, DEPTH_ANYTHING_DINOV2)
+    """The arguments of Depth Anything's DINOv2, and those of its head."""
+    encoder = inner_backbone(config, {'dinov2': DINOV2_ENCODER.config}, DEPTH_ANYTHING_DINOV2)
     encoder.require('reshape_hidden_states', False)
     backbone = encoder_section(published, encoder)
     arch = backbone['arch']
     config.check_agreement(patch_size=arch['patch_size'], reassemble_hidden_size=arch['embed_dims'])
-    outputs = blocks_before_outputs(encoder, arch['num_layers'])
+    outputs = output_stages(encoder, arch['num_layers'])
     backbone['encoder']['final_norm'] = encoder['apply_layernorm']
     backbone |= dict(
-        pos_embed=dict(type='learned', interpolate_mode=DINOV2_KIND.interpolate_mode),
+        pos_embed=dict(type='learned', interpolate_mode=DINOV2_ENCODER.interpolate_mode),
         out_indices=[number - 1 for number in outputs],
         out_type='featmap',
     )

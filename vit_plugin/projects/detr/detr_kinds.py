@@ -1,7 +1,9 @@
 """The fields of the configs of three DETRs in transformers 5.24, with their defaults.
 
-``models/*/configuration_*.py`` of ``detr``, ``conditional_detr``, ``deformable_detr`` and
-``timm_backbone``.
+A reader must touch each field with a default here, see
+:class:`~vit_plugin.weights.foreign_config.ConfigKind`. Fields under ``unused`` do not affect
+predictions; they are listed by the reason. The source is ``models/*/configuration_*.py`` of
+``detr``, ``conditional_detr``, ``deformable_detr`` and ``timm_backbone``.
 """
 
 from vit_plugin.weights.transformers_config import (

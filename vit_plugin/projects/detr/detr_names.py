@@ -1,4 +1,9 @@
-"""Parameter names of three DETRs: transformers' and MMDetection's."""
+"""Parameter names of DETR, Conditional DETR and Deformable DETR: transformers' and MMDetection's.
+
+In a pattern, ``{i}`` is a number, ``{i+3}`` three more than that, ``{rest}`` the rest of the name,
+and ``(a|b)`` one of two spellings, of which the first is written. A
+:class:`~vit_plugin.weights.rules.Rule` is used in both directions.
+"""
 
 from vit_plugin.weights.rules import Format, Rule
 
@@ -51,8 +56,15 @@ MODULE_NAMES = {
 
 
 def _layers(coder: str, attentions: dict[str, str], norms: tuple[str, ...]) -> tuple[Rule, ...]:
-    """The rules of the layers of an encoder or decoder."""
+    """The rules of the layers of an encoder or decoder.
+
+    Args:
+        coder: ``'encoder'`` or ``'decoder'``.
+        attentions: transformers' names of the attentions -> MMDetection's.
+        norms: beginnings of transformers' names of the norms, in MMDetection's order.
+    """
     theirs = ours = f'{coder}.layers.{{i}}'
+    # Conditional DETR's decoder has a plain linear layer for the output, not torch's attention.
     unless = CONDITIONAL if coder == 'decoder' else ''
     rules = [
         Rule(f'{theirs}.{name}_layer_norm.{{rest}}', f'{ours}.norms.{k}.{{rest}}')

@@ -1,4 +1,4 @@
-"""The ResNet of published DETRs, with frozen norms."""
+"""The ResNet of published DETRs, whose norms are frozen."""
 
 from typing import Literal
 

@@ -1,4 +1,12 @@
-"""DETR, Conditional DETR and Deformable DETR in the format of transformers."""
+"""Read DETR, Conditional DETR and Deformable DETR as transformers saves them.
+
+Their ``config.json`` becomes a config of MMDetection's own detectors. Each field of it must be
+touched, or loading fails: an unknown value could mean another model. ``config.get(...)`` and
+``config[...]`` read a field, ``require`` accepts only the values that MMDetection computes,
+``check_agreement`` compares a field with what the weights show, and ``ignore`` skips one without
+effect. See :class:`~vit_plugin.weights.foreign_config.ForeignConfig`, and ``detr_kinds.py`` for the
+fields.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,6 +24,7 @@ from vit_plugin.weights.transformers_config import inner_backbone
 
 from .detr_kinds import DETR_KINDS, TIMM_BACKBONE_KIND
 
+# ``model_type`` -> the class of MMDetection.
 DETECTOR_NAMES = {
     'detr': 'DETR',
     'conditional_detr': 'ConditionalDETR',
@@ -38,40 +47,40 @@ RESNET_DEPTHS: dict[tuple[tuple[int, ...], bool], int] = {
 
 
 def detr(published: Published) -> tuple[Section, list[str]] | None:
-    """The config of a DETR and its classes. None if it is another model.
+    """The config of a DETR, and the names of its classes. None if it is another model.
 
     Raises:
         ConfigError: if MMDetection's detectors do not support the model.
     """
-    name = DETECTOR_NAMES.get(published.kind)
+    name = DETECTOR_NAMES.get(published.model_type)
     if not name:
         return None
     class_name = f'{name.replace("DETR", "Detr")}ForObjectDetection'
-    config = published.described_by(DETR_KINDS[published.kind], class_name)
+    config = published.described_by(DETR_KINDS[published.model_type], class_name)
     if config is None:
         return None
     timm_config = _timm_config(config)
-    is_deformable = published.kind == DEFORMABLE
+    is_deformable = published.model_type == DEFORMABLE
     two_stages = is_deformable and config['two_stage']
     levels = published.shape('level_embed')[0] if is_deformable else 1
-    queries = _queries(published, config, two_stages)
-    head, classes = _head(published, queries)
+    num_queries = _num_queries(published, config, two_stages)
+    head, classes = _head(published, num_queries)
     dims = head['embed_dims']
     config.check_agreement(d_model=dims, num_feature_levels=levels)
-    if published.kind == 'conditional_detr' or two_stages:
+    if published.model_type == 'conditional_detr' or two_stages:
         config.require('d_model', REFERENCE_DIMS)
-    maps = _maps(published, config, timm_config, dims, levels)
+    before_encoder = _before_encoder(published, config, timm_config, dims, levels)
     coders = {
         f'{coder}coder': _coder(published, config, f'{coder}coder', dims, levels)
         for coder in ('en', 'de')
     }
     model: Section = dict(
         type=name,
-        num_queries=queries,
-        **maps,
+        num_queries=num_queries,
+        **before_encoder,
         **coders,
         bbox_head=dict(head, type=f'vit_plugin.Published{name}Head'),
-        test_cfg=dict(max_per_img=queries if name == 'DETR' else MAX_BOXES),
+        test_cfg=dict(max_per_img=num_queries if name == 'DETR' else MAX_BOXES),
     )
     if is_deformable:
         refines = config['with_box_refine']
@@ -81,27 +90,28 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
         # A file stores tied layers once.
         stored_once = published.count('bbox_head.cls_branches.') == 1
         model['bbox_head']['shared_classes'] = refines and stored_once
+    # Also checked later, but an error about a field says more than one about a weight.
     config.check()
     _check_weights(published)
     return _settings(published, model, classes), classes
 
 
-def _queries(published: Published, config: ForeignConfig, two_stages: bool) -> int:
-    """The number of queries."""
+def _num_queries(published: Published, config: ForeignConfig, two_stages: bool) -> int:
+    """The number of queries, which are proposals in a model of two stages."""
     if two_stages:
         config.ignore('num_queries')
         return config.get('two_stage_num_proposals', PositiveInt)
-    queries = published.shape('query_embedding.weight')[0]
-    config.check_agreement(num_queries=queries)
+    num_queries = published.shape('query_embedding.weight')[0]
+    config.check_agreement(num_queries=num_queries)
     config.ignore('two_stage_num_proposals')
-    return queries
+    return num_queries
 
 
-def _head(published: Published, queries: int) -> tuple[Section, list[str]]:
+def _head(published: Published, num_queries: int) -> tuple[Section, list[str]]:
     """Arguments of the head, and the names of its classes."""
-    layer = 'cls_branches.0' if published.kind == DEFORMABLE else 'fc_cls'
+    layer = 'cls_branches.0' if published.model_type == DEFORMABLE else 'fc_cls'
     rows, dims = published.shape(f'bbox_head.{layer}.weight')
-    if published.kind == 'detr':
+    if published.model_type == 'detr':
         rows -= 1  # the last row is "no object"
     # Without names, DetectorClasses takes COCO's if their number fits.
     numbered = {} if rows in COCO_ROWS else {i: f'class {i}' for i in range(rows)}
@@ -110,7 +120,7 @@ def _head(published: Published, queries: int) -> tuple[Section, list[str]]:
         raise ConfigError('its config.json names none of its classes in id2label; give their names')
     head = dict(
         num_classes=len(classes.names),
-        num_queries=queries,
+        num_queries=num_queries,
         embed_dims=dims,
         unused_rows=classes.unused,
     )
@@ -128,19 +138,27 @@ def _timm_config(config: ForeignConfig) -> ForeignConfig | None:
     return inner_backbone(config, {'timm_backbone': TIMM_BACKBONE_KIND}, {})
 
 
-def _maps(
+def _before_encoder(
     published: Published,
     config: ForeignConfig,
     timm_config: ForeignConfig | None,
     dims: int,
     levels: int,
 ) -> Section:
-    """Backbone, neck and positions."""
+    """The backbone, the neck and the position embeddings.
+
+    Args:
+        published: the weights.
+        config: the config of the detector.
+        timm_config: see :func:`_timm_config`.
+        dims: channels of the queries.
+        levels: number of maps that the encoder reads.
+    """
     blocks = tuple(published.count(f'backbone.layer{i}.') for i in range(1, 5))
     depth = RESNET_DEPTHS.get((blocks, 'backbone.layer1.0.conv3.weight' in published.ours))
     if depth is None:
         raise ConfigError(f'its backbone is not a known ResNet, with {blocks} blocks; give another')
-    is_deformable = published.kind == DEFORMABLE
+    is_deformable = published.model_type == DEFORMABLE
     stages = range(4 - min(levels, 3), 4)  # further levels are made from the last stage
     return dict(
         backbone=dict(
@@ -162,22 +180,24 @@ def _maps(
             num_outs=levels,
         ),
         positional_encoding=dict(
-            num_feats=dims // 2, normalize=True, offset=-0.5 if is_deformable else 0.0
+            # Deformable DETR's positions are the centers of elements, DETR's are their ends.
+            num_feats=dims // 2,
+            normalize=True,
+            offset=-0.5 if is_deformable else 0.0,
         ),
     )
 
 
 def _is_dilated(
-    config: ForeignConfig, timm_config: ForeignConfig | None, depth: int, maps: list[int]
+    config: ForeignConfig, timm_config: ForeignConfig | None, depth: int, stages: list[int]
 ) -> bool:
     """Whether the last stage keeps the stride of the previous one.
 
     Args:
         config: the config of the detector.
-        timm_config: the config of its backbone, a ResNet of timm. None: the detector's config names
-            it.
+        timm_config: see :func:`_timm_config`.
         depth: depth of the ResNet, by its weights.
-        maps: the stages, from 1, whose maps the detector reads.
+        stages: the stages, from 1, whose maps the detector reads.
     """
     config.require('num_channels', 3)
     if timm_config is None:
@@ -189,13 +209,14 @@ def _is_dilated(
         raise timm_config.unsupported(
             'backbone', why=f'where its weights are those of a resnet{depth}'
         )
-    stages = [
+    returned = [
         i % len(RESNET_STAGES) for i in timm_config.get('out_indices', Sequence[int] | None) or [-1]
     ]
-    if (stages[-1:] if maps == [4] else stages) != maps:  # DETR uses only the last map
-        raise timm_config.unsupported('out_indices', why=f'where the maps {maps} are read')
+    # DETR uses only the last of the returned maps.
+    if (returned[-1:] if stages == [4] else returned) != stages:
+        raise timm_config.unsupported('out_indices', why=f'where the maps {stages} are read')
     timm_config.check_agreement(
-        stage_names=RESNET_STAGES, out_features=[RESNET_STAGES[i] for i in stages]
+        stage_names=RESNET_STAGES, out_features=[RESNET_STAGES[i] for i in returned]
     )
     timm_config.require('output_stride', None, 16, 32)
     dilated = timm_config.get('output_stride', int | None) == 16
@@ -215,8 +236,16 @@ def _check_weights(published: Published) -> None:
 def _coder(
     published: Published, config: ForeignConfig, coder: str, dims: int, levels: int
 ) -> Section:
-    """The encoder or the decoder."""
-    kind, is_decoder = published.kind, coder == 'decoder'
+    """The config of the encoder or the decoder.
+
+    Args:
+        published: the weights.
+        config: the config of the detector.
+        coder: ``'encoder'`` or ``'decoder'``.
+        dims: channels of the queries.
+        levels: number of maps that the encoder reads.
+    """
+    kind, is_decoder = published.model_type, coder == 'decoder'
     heads = config.get(f'{coder}_attention_heads', PositiveInt)
     if dims % heads:
         raise config.unsupported(
@@ -270,6 +299,6 @@ def _settings(published: Published, model: Section, classes: Sequence[str]) -> S
         sides = (('longest_edge', longest), ('shortest_edge', shortest))
         pixels['size'] = tuple(get_typed(size, name, PositiveInt, side) for name, side in sides)
     settings = detector_settings(model, classes, pad_divisor=1 if keeps_ratio else None, **pixels)
-    resize = settings['test_dataloader']['dataset']['pipeline'][1]
-    resize['backend'] = 'pillow'  # Pillow applies antialiasing
+    resize = settings['test_dataloader']['dataset']['pipeline'][1]  # after loading the image
+    resize['backend'] = 'pillow'  # with antialiasing, as in transformers
     return settings

@@ -1,4 +1,8 @@
-"""MMDetection's DETR heads, extended for published weights and export."""
+"""MMDetection's heads of three DETRs, extended for published weights and export.
+
+Published classification layers may have rows that are not a class, as COCO's 91 rows for 80
+classes, and all layers of a decoder may share one.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +22,7 @@ with needed_by('PublishedDETRHead'):
 
     from vit_plugin.projects.detr_family.class_rows import class_rows
 
-NO_OBJECT_WEIGHT = 0.1  # weight of "no object" in the loss
+NO_OBJECT_WEIGHT = 0.1  # weight of "no object" in DETR's class loss
 FOCAL_LOSS = dict(type='mmdet.FocalLoss', use_sigmoid=True, gamma=2.0, alpha=0.25, loss_weight=2.0)
 
 
@@ -45,6 +49,8 @@ class PublishedHead(DETRHead):
 
     outputs = ('boxes', 'scores', 'labels')  # outputs of the graph, see `best`
     class_layers: tuple[str, ...] = ('fc_cls',)  # layers with a row for each class
+    no_object_weight = 0.0  # weight of "no object" in the mean of the class loss
+    # The cost of the classes in matching.
     cost: Section = dict(type='mmdet.FocalLossCost', weight=2.0)
 
     def __init__(
@@ -83,6 +89,8 @@ class PublishedHead(DETRHead):
             init_cfg=init_cfg,
             **layers,
         )
+        # MMDetection reads this weight from the loss only for `DETRHead` itself.
+        self.bg_cls_weight = self.no_object_weight
         self.register_buffer('class_rows', rows, persistent=False)
 
     def class_loss(self, num_classes: int) -> Section:
@@ -90,7 +98,7 @@ class PublishedHead(DETRHead):
         return dict(FOCAL_LOSS)
 
     def _init_layers(self) -> None:
-        """Build the layers. Only the classification layers have the unused rows."""
+        """Build the layers, with the unused rows in the classification layers."""
         self.cls_out_channels += len(self.unused_rows)
         super()._init_layers()
         self.cls_out_channels -= len(self.unused_rows)
@@ -133,13 +141,10 @@ class PublishedDETRHead(PublishedHead):
     """
 
     cost = dict(type='mmdet.ClassificationCost', weight=1.0)
+    no_object_weight = NO_OBJECT_WEIGHT
 
     def class_loss(self, num_classes: int) -> Section:
-        """Cross-entropy.
-
-        MMDetection's head sets the weight of "no object" only for its own class.
-        """
-        self.bg_cls_weight = NO_OBJECT_WEIGHT
+        """Cross-entropy, with a smaller weight for "no object"."""
         return dict(
             type='mmdet.CrossEntropyLoss', class_weight=[1.0] * num_classes + [NO_OBJECT_WEIGHT]
         )
@@ -155,7 +160,7 @@ class PublishedConditionalDETRHead(PublishedHead, ConditionalDETRHead):
 
 @MODELS.register_module()
 class PublishedDeformableDETRHead(PublishedHead, DeformableDETRHead):
-    """The head of Deformable DETR (arXiv:2010.04159), of all its variants.
+    """The head of Deformable DETR (arXiv:2010.04159), also with refined boxes and in two stages.
 
     Args: see :class:`PublishedHead`.
     """
@@ -179,7 +184,10 @@ class PublishedDeformableDETRHead(PublishedHead, DeformableDETRHead):
 
 
 def _fill_shared(head: nn.Module, state: dict[str, Tensor], prefix: str, *_: Any) -> None:
-    """Copy shared parameters, which files may store only once, to every layer."""
+    """Copy shared parameters, which files may store only once, to every layer.
+
+    Called by torch before ``head`` loads ``state``.
+    """
     first: dict[int, str] = {}
     for name, parameter in head.named_parameters(prefix.rstrip('.'), remove_duplicate=False):
         shared = first.setdefault(id(parameter), name)

@@ -1,4 +1,8 @@
-"""The projector of LW-DETR and RF-DETR: turns maps from several ViT depths into decoder maps."""
+"""The projector of LW-DETR and RF-DETR, a neck between a plain ViT and a DETR decoder.
+
+It resizes the maps of several ViT blocks to each wanted scale, concatenates them, and fuses them
+with YOLOv8's C2f block.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -21,7 +25,11 @@ Scales = Annotated[Sequence[Scale], Field(min_length=1)]
 
 
 class C2f(nn.Module):
-    """Chained bottlenecks, concatenated: (B, in_channels, h, w) -> (B, out_channels, h, w)."""
+    """YOLOv8's C2f block: (B, in_channels, h, w) -> (B, out_channels, h, w).
+
+    Half of a projection passes through chained bottlenecks without shortcuts. The outputs of all
+    bottlenecks are concatenated with both halves.
+    """
 
     def __init__(
         self, in_channels: int, out_channels: int, num_blocks: int, norm_cfg: Mapping[str, Any]
@@ -43,7 +51,7 @@ class C2f(nn.Module):
 
 
 class C2fScale(nn.Module):
-    """All maps, resized to one scale, concatenated and projected."""
+    """One output of the projector: all maps, resized to its scale, concatenated and fused."""
 
     def __init__(
         self,
@@ -71,7 +79,7 @@ class C2fScale(nn.Module):
 def _resize(
     channels: int, scale: float, norm_cfg: Mapping[str, Any], widest: int | None
 ) -> tuple[nn.Sequential, int]:
-    """The layers that bring a map to a scale, and their output's channels."""
+    """The layers that resize a map to a scale, and the number of channels after them."""
     layers: list[nn.Module] = []
     if scale == 2:
         if widest and channels > widest:
@@ -91,19 +99,19 @@ class C2fProjector(BaseModule):
     Args:
         in_channels: channels of each of the backbone's maps.
         out_channels: channels of every output.
-        scales: the size of each output over that of the maps: 2, 1 or 0.5. RF-DETR has 1.
-        num_blocks: bottlenecks of each output.
+        scales: for each output, its size relative to the maps: 2, 1 or 0.5. RF-DETR has only 1.
+        num_blocks: number of bottlenecks of each output.
         norm_cfg: the norms of the convolutions. RF-DETR has ``dict(type='LN2d', eps=1e-6)``, and
-            transformers' copy of it eps=1e-5.
-        widest: maps of more channels get half as many before they are enlarged. None, as in
-            RF-DETR: no limit.
+            in transformers eps=1e-5.
+        widest: maps with more channels than this have them halved before they are enlarged. None,
+            as in RF-DETR: never.
         init_cfg: MMEngine's initialization config.
 
-    Shape: maps (B, C, h, w) of one size, as many as ``in_channels`` -> one map (B, out_channels,
-    scale * h, scale * w) for each scale.
+    Shape: a map (B, C, h, w) for each of ``in_channels``, all of one size -> a map (B,
+    out_channels, scale * h, scale * w) for each scale.
 
     Raises:
-        ConfigError: in the forward, if it gets other maps.
+        ConfigError: in the forward, if the maps do not have ``in_channels``.
     """
 
     def __init__(
@@ -127,7 +135,7 @@ class C2fProjector(BaseModule):
         if [x.shape[1] for x in feats if x.ndim == 4] != self.in_channels:
             raise ConfigError(
                 f'C2fProjector got {[tuple(x.shape) for x in feats]} but takes maps (B, C, '
-                f'h, w) of in_channels={self.in_channels}: give the backbone as many out_indices, '
-                "and out_type='featmap'."
+                f'h, w) of in_channels={self.in_channels}: change in_channels, or out_indices of '
+                "the backbone, which must have out_type='featmap'."
             )
         return tuple(level(feats) for level in self.levels)

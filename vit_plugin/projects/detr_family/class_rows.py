@@ -1,4 +1,8 @@
-"""Rows of a published classification layer that do not stand for a class."""
+"""Which rows of a published classification layer stand for a class.
+
+Some published detectors have more outputs than classes: those trained on COCO often have 91, one
+for each category id, and 11 of these ids are not used.
+"""
 
 from collections.abc import Sequence
 
@@ -9,7 +13,12 @@ from vit_plugin.errors import ConfigError
 
 
 def class_rows(owner: str, num_classes: int, unused: Sequence[int]) -> Tensor:
-    """The rows (num_classes,) of a layer that stand for a class: all but ``unused``.
+    """The indices (num_classes,) of a layer's rows that stand for a class: all but ``unused``.
+
+    Args:
+        owner: the class of the head, for the message.
+        num_classes: number of classes.
+        unused: indices of the other rows.
 
     Raises:
         ConfigError: if ``unused`` are not different rows of the layer.

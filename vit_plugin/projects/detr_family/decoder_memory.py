@@ -1,4 +1,8 @@
-"""The maps that the queries of a detector attend to, and the boxes at their positions."""
+"""The memory of a DETR decoder: flattened maps, with an anchor box at each position.
+
+The heads of LW-DETR, RT-DETR, D-FINE and their relatives build it from the maps of the neck. Each
+position proposes a box relative to its anchor, and the queries attend to the maps.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,20 +13,23 @@ from torch import Tensor
 from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.deformable_attention import MapLevel
 
-EDGE = 0.01  # fraction of the image: anchors closer to its border are not valid
+# Fraction of the image: an anchor (x, y, w, h) is invalid if one of its coordinates is within this
+# distance of 0 or 1, as in Deformable DETR.
+ANCHOR_MARGIN = 0.01
 FINEST_ANCHOR = 0.05  # sides of the anchors of the first map, as fractions of the image
 Sizes = tuple[Tensor, Grid]  # height and width of each image (B, 2), and of the padded batch
 
 
 class DecoderMemory(NamedTuple):
-    """Maps in raster order, one after the other: N elements.
+    """All maps, flattened in raster order and concatenated: N elements.
 
     Attributes:
-        elements: their channels (B, N, C).
-        anchors: a box at each element (B, N, 4), which is (x, y, w, h) as fractions of the image.
-            The sides double from one map to the next.
-        padding: the elements outside of the image (B, N).
-        ratios: width and height (B, levels, 2) of the image over those of each map.
+        elements: the features (B, N, C).
+        anchors: a square box at each element (B, N, 4): its center and size (x, y, w, h) as
+            fractions of the image. The size doubles from one map to the next.
+        padding: True for elements outside of the image (B, N).
+        ratios: DETR's valid ratios (B, levels, 2): the fractions of each map's width and height
+            that the image covers. The rest is padding.
         grids: rows and columns of each map.
     """
 
@@ -33,32 +40,48 @@ class DecoderMemory(NamedTuple):
     grids: list[Grid]
 
     @classmethod
-    def of(cls, maps: Sequence[Tensor], sizes: Sizes | None) -> 'DecoderMemory':
-        """Maps (B, C, h, w) in order of their strides; without ``sizes``, nothing is padded."""
+    def from_maps(cls, maps: Sequence[Tensor], sizes: Sizes | None) -> 'DecoderMemory':
+        """Flatten maps.
+
+        Args:
+            maps: maps (B, C, h, w), finest first.
+            sizes: sizes of the images and of the padded batch. None: nothing is padded.
+        """
         levels = [_flatten(level, FINEST_ANCHOR * 2**k, sizes) for k, level in enumerate(maps)]
         grids = [(level.shape[-2], level.shape[-1]) for level in maps]
         return cls._make([*(torch.cat(parts, dim=1) for parts in zip(*levels, strict=True)), grids])
 
 
 def _flatten(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, ...]:
-    """Elements (B, h*w, C), anchors, padding and ratio of a map (B, C, h, w)."""
+    """The fields of a :class:`DecoderMemory` for one map (B, C, h, w), all but ``grids``.
+
+    Args:
+        level: the map.
+        side: side of its anchors, as a fraction of the image.
+        sizes: see :meth:`DecoderMemory.from_maps`.
+    """
     rows, columns = level.shape[-2:]
     dtype = torch.promote_types(level.dtype, torch.float32)
+    # `covered` has the columns and rows that the image covers, at least in part.
     if sizes is None:
-        end = level.new_tensor([[columns, rows]], dtype=dtype).expand(level.shape[0], -1)
-    else:  # the columns and rows with pixels of the image, at least in part
+        covered = level.new_tensor([[columns, rows]], dtype=dtype).expand(level.shape[0], -1)
+    else:
         (height, width), (outer_height, outer_width) = sizes[0].unbind(1), sizes[1]
-        ends = -(-width * columns // outer_width), -(-height * rows // outer_height)
-        end = torch.stack(ends, 1).to(dtype)
-    end = end[:, None]  # (B, 1, 2)
-    points = MapLevel((rows, columns), 1).centers(end)  # (h*w, 2)
-    centers = points / end  # (B, h*w, 2)
+        rounded_up = -(-width * columns // outer_width), -(-height * rows // outer_height)
+        covered = torch.stack(rounded_up, 1).to(dtype)
+    covered = covered[:, None]  # (B, 1, 2)
+    points = MapLevel((rows, columns), 1).centers(covered)  # (h*w, 2)
+    centers = points / covered  # (B, h*w, 2)
     anchors = torch.cat((centers, torch.full_like(centers, side)), dim=-1)
-    ratio = torch.stack((end[..., 0] / columns, end[..., 1] / rows), dim=-1)
-    return level.flatten(2).mT, anchors, (points > end).any(-1), ratio
+    ratio = torch.stack((covered[..., 0] / columns, covered[..., 1] / rows), dim=-1)
+    return level.flatten(2).mT, anchors, (points > covered).any(-1), ratio
 
 
 def apply_deltas(boxes: Tensor, deltas: Tensor) -> Tensor:
-    """Boxes (..., 4), moved by fractions of their sides, which are scaled by exponentials."""
+    """Refine boxes (..., 4) of (x, y, w, h) by predicted deltas (..., 4).
+
+    The first two deltas move the center, in units of the box's sides. The exponentials of the other
+    two scale the sides.
+    """
     centers, sides = boxes.split(2, dim=-1)
     return torch.cat((centers + deltas[..., :2] * sides, sides * deltas[..., 2:].exp()), dim=-1)

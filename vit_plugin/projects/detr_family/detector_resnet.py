@@ -1,4 +1,8 @@
-"""MMDetection's ResNet in published detectors, with stages that training and export know."""
+"""MMDetection's ResNet as a backbone of this package, for published DETRs.
+
+It gets what the backbones here have (:mod:`vit_plugin.models.protocol`): strides and channels,
+depths for layer-wise decay, and parts to shard.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +17,14 @@ with needed_by('DetectorResNet'):
     from mmdet.models.backbones import ResNet
 
 NUM_STAGES = 4
-RESNET_STEM_STRIDE = 4
+RESNET_STEM_STRIDE = 4  # pixels: a convolution and a max-pool of stride 2
 
 
 class DetectorResNet(ResNet):
     """The base class of ResNets that are loaded with their detector.
 
     Args:
-        depth: number of layers.
+        depth: number of layers, such as 50.
         strides: stride of each stage.
         frozen_norms: whether BatchNorms keep their statistics, scales and shifts.
         **kwargs: arguments of MMDetection's ``ResNet``.
@@ -62,11 +66,11 @@ class DetectorResNet(ResNet):
         return stage, NUM_STAGES + 2
 
     def no_weight_decay(self) -> set[str]:
-        """No parameters."""
+        """No parameters: all get weight decay."""
         return set()
 
     def parts_to_shard(self) -> list[nn.Module]:
-        """The stages."""
+        """The four stages."""
         return [self.get_submodule(name) for name in self.res_layers]
 
     def load(

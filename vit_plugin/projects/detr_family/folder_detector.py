@@ -1,4 +1,7 @@
-"""DEIMv2 and ECDet for a folder of images with boxes: their common parts after the backbone."""
+"""The config of DEIMv2 and ECDet for ``vit-plugin train --data FOLDER``, except the backbone.
+
+Also the schedules of the DETRs that are trained on a folder.
+"""
 
 from collections.abc import Sequence
 
@@ -11,16 +14,18 @@ def folder_detector(
 ) -> Section:
     """A detector with D-FINE's hybrid encoder and decoder.
 
-    With a backbone of at least 384 channels, the decoder is DEIMv2-M's, otherwise it is smaller.
+    With a wide backbone (:attr:`~vit_plugin.config.task_model.ModelFacts.is_wide`), the decoder is
+    DEIMv2-M's, otherwise it is smaller.
 
     Args:
-        name: the model in ``--model``, which is also the variant of the decoder.
+        name: the name of the model in ``--model``, which is also the ``variant`` of the head.
         facts: facts about the data and the backbone.
-        backbone: config of a backbone that gives maps of ``facts.channels`` channels.
-        strides: strides of these maps.
+        backbone: config of a backbone whose maps have ``facts.channels`` channels.
+        strides: strides of these maps in pixels.
         attention_act: type of the activation in the encoder's attention layers.
     """
     is_wide, width = facts.is_wide, facts.channels
+    # Images are stretched to one size, so no position is padding: share=1.
     queries = facts.queries(name, 300 if is_wide else 60, strides, share=1)
     decoder: Section = dict(num_layers=4, num_points=(3, 6, 3), feedforward_channels=1024)
     if not is_wide:
@@ -54,7 +59,8 @@ def folder_detector(
     )
 
 
-DETR_SCHEDULES: Section = dict(  # not tuned
+# Changes of the schedule, see `TaskModel.schedules`. They have not been tuned.
+DETR_SCHEDULES: Section = dict(
     small=dict(rate=1e-3, clip=0.1),
     scratch=dict(clip=0.1),
     fine_tuned=dict(ONE_RATE, weight_decay=1e-4, clip=0.1),

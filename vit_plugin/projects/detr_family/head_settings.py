@@ -26,7 +26,7 @@ class MaxBoxes(TypedDict, total=False):
 
 
 def make_matching(bbox: float = 5.0, iou: float = 2.0) -> Matching:
-    """MMDetection's ``train_cfg`` with these weights of the costs of boxes."""
+    """LW-DETR's ``train_cfg``, with these weights of the L1 cost and the GIoU cost of boxes."""
     costs = [
         dict(type='mmdet.FocalLossCost', weight=2.0),
         dict(type='mmdet.BBoxL1Cost', weight=bbox, box_format='xywh'),
@@ -36,4 +36,4 @@ def make_matching(bbox: float = 5.0, iou: float = 2.0) -> Matching:
     return dict(assigner=assigner)
 
 
-MATCHING = make_matching()
+MATCHING = make_matching()  # the weights of LW-DETR, RT-DETR and D-FINE

@@ -1,4 +1,4 @@
-"""Masks of queries in MMDetection: what the heads of RF-DETR-Seg and ECSeg add to a detector's."""
+"""A mask for each query of a DETR: what RF-DETR-Seg and ECSeg add to the head of their detector."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -14,7 +14,7 @@ from vit_plugin.importable import make_importable
 
 from .query_masks import QueryMasks
 
-with needed_by('RFDETRSegHead'):
+with needed_by('A DETR with masks'):
     make_importable()
     from mmcv.ops import point_sample
     from mmdet.models.utils import get_uncertain_point_coords_with_randomness
@@ -24,7 +24,7 @@ with needed_by('RFDETRSegHead'):
 
     from .grouped_detr_head import GroupedDETRHead
 
-# At run time a plain mixin, since each subclass names its own head as a further base.
+# At run time a plain mixin: each subclass has the head of its own detector as the second base.
 Base: Any = GroupedDETRHead if TYPE_CHECKING else object
 
 MASK_LOSS = dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True)
@@ -34,35 +34,37 @@ MASK_COSTS = (
     dict(type='mmdet.CrossEntropyLossCost', use_sigmoid=True, weight=MASK_WEIGHT),
     dict(type='mmdet.DiceCost', pred_act=True, eps=1.0, weight=MASK_WEIGHT),
 )
-PIXELS_PER_POINT = 16  # mask pixels for each point of comparison
+PIXELS_PER_POINT = 16  # masks are compared at one point for this many of their pixels
 # Factor of oversampled points, and fraction of uncertain points (PointRend, arXiv:1912.08193).
 OVERSAMPLING_FACTOR, UNCERTAIN_FRACTION = 3.0, 0.75
-MASKS_RESIZED_AT_ONCE = 32
+MASKS_RESIZED_AT_ONCE = 32  # limits the memory for masks of the image's size
 
 
 class MaskedHead(Base):
     """Mixin that adds a mask for each query to a :class:`~.grouped_detr_head.GroupedDETRHead`.
 
     Costs and losses are those of Roboflow's code: cross-entropy and Dice, at random points for the
-    matching and at uncertain points for the loss. The preprocessor of the detector has
+    matching and at uncertain points for the loss. The ``data_preprocessor`` of the detector needs
     ``pad_mask=True``.
 
     A subclass calls :meth:`_build_masks` once its layers are built, calls :meth:`_set_factors` for
     the outputs of each layer with masks, and adds :meth:`_mask_losses` to the losses of that layer.
 
     Attributes:
-        padding_mode: the option of ``grid_sample`` where a loss samples the logits of a mask.
+        padding_mode: the option of ``grid_sample`` with which a loss samples the logits of a mask.
+        mask_costs: matching costs of masks.
+        masks: the layers that predict masks.
     """
 
     outputs = ('boxes', 'scores', 'labels', 'masks')
-    compared = ('bboxes', 'labels', 'ends', 'masks')
+    object_fields = ('bboxes', 'labels', 'ends', 'masks')
     padding_mode = 'border'
 
     def _build_masks(self, scale: float) -> None:
         """Build the parameters, costs and losses of masks.
 
         Args:
-            scale: sides of a mask over those of the finest map.
+            scale: side of a mask relative to that of the finest map.
         """
         self.mask_costs = [TASK_UTILS.build(dict(cost)) for cost in MASK_COSTS]
         self.loss_mask, self.loss_dice = (
@@ -73,11 +75,11 @@ class MaskedHead(Base):
 
     @property
     def _num_refining_blocks(self) -> int:
-        """How many blocks refine the map for the masks of a prediction."""
+        """Number of blocks that refine the map before masks are predicted in evaluation."""
         raise NotImplementedError
 
     def masks_of(self, x: Sequence[Tensor], features: Tensor) -> Tensor:
-        """The logits of the masks (B, N, h, w) of features (B, N, C) of the last layer."""
+        """Queries (B, N, C) after the last layer -> logits of their masks (B, N, h, w)."""
         level = next(islice(self.masks.maps(x[0]), self._num_refining_blocks, None))
         masks = self.masks(level, features)
         return masks.to(torch.promote_types(masks.dtype, torch.float32))
@@ -90,7 +92,7 @@ class MaskedHead(Base):
     def predict(
         self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
     ) -> list[InstanceData]:
-        """The boxes, scores, classes and masks (N, H, W) of each image, best first."""
+        """The boxes, scores, classes and masks (N, H, W) of each image, highest score first."""
         best = self.best(x, self.sizes_of(batch_data_samples, x[0]))
         return [
             make_prediction(sample.metainfo, rescale, *outputs)
@@ -98,12 +100,15 @@ class MaskedHead(Base):
         ]
 
     def _set_factors(self, layer: InstanceData, elements: Tensor, queries: Tensor) -> None:
-        """Set both factors of a layer's masks, and random points (B, P, 2) to compare these at.
+        """Add what the losses of masks need to the outputs of a layer.
+
+        A mask is the product of the two factors, ``mask_elements`` and ``mask_queries``. Only its
+        values at random ``points`` (B, P, 2) are computed for the matching.
 
         Args:
             layer: the outputs of the layer.
-            elements: the map (B, C, h, w).
-            queries: the queries (B, Q, C).
+            elements: the factor of the map (B, C, h, w).
+            queries: the factor of the queries (B, Q, C).
         """
         layer.mask_elements = elements.to(layer.logits)
         layer.mask_queries = queries.to(layer.logits)
@@ -112,7 +117,7 @@ class MaskedHead(Base):
         layer.points = points.expand(len(elements), -1, -1)
 
     def _objects(self, sample: Any, ends: Tensor) -> InstanceData:
-        """See the base class. Adds the pixels (N, H, W) of masks in the padded batch."""
+        """See the base class. Adds the masks (N, H, W), padded to the size of the batch."""
         objects = super()._objects(sample, ends)
         objects.masks = objects.masks.to_tensor(torch.bool, ends.device)
         return objects
@@ -143,13 +148,13 @@ class MaskedHead(Base):
         Args:
             layer: the outputs of a layer.
             objects: the objects of the batch.
-            pairs: queries and objects, numbered over the batch (M), image by image.
+            pairs: indices of matched queries and objects in the batch (M), image by image.
             numbers: number of pairs of each image.
-            count: the divisor of the sums.
+            count: average number of pairs per GPU, which the losses are divided by.
         """
         matched = pairs[0].split([*numbers])
         images = zip(layer.mask_elements, layer.mask_queries, matched, strict=True)
-        masks_of_images = [  # indices of queries count over the batch
+        masks_of_images = [  # `% len(queries)`: an index in the batch -> in its image
             self.masks.product(elements.flatten(1), queries[indices % len(queries)])
             for elements, queries, indices in images
         ]
@@ -157,7 +162,7 @@ class MaskedHead(Base):
         if not len(masks):
             return dict(mask=masks.sum(), dice=masks.sum())
         height, width = masks.shape[-2:]
-        # Roboflow's code has the same lower bound.
+        # Roboflow's code has the same lower bound, the height.
         num_points = max(height, height * width // PIXELS_PER_POINT)
         with torch.no_grad():
             points = get_uncertain_point_coords_with_randomness(
@@ -179,9 +184,9 @@ def make_prediction(
     Args:
         meta: metainfo of the image.
         rescale: whether to scale boxes and masks to the size of the image file.
-        boxes: centers and sizes (N, 4) as fractions of the resized image.
+        boxes: centers and sizes (N, 4) as fractions of the resized image, without its padding.
         scores, labels: scores and classes of the boxes (N).
-        masks: logits (N, h, w), which cover the padded batch.
+        masks: logits (N, h, w), which cover the image and its padding.
     """
     height, width = meta['img_shape'][:2]
     ends = boxes.new_tensor([width, height, width, height])
@@ -198,12 +203,13 @@ def make_prediction(
 
 
 def sample_masks(pixels: Tensor, objects: Tensor, points: Tensor) -> Tensor:
-    """Whether points are in the masks of objects (M, P).
+    """Look points up in the masks of objects -> (M, P), with the dtype of the masks.
 
     Args:
         pixels: all masks (N, H, W).
-        objects: numbers of the objects (M).
-        points: the points (..., P, 2), as fractions of width and height.
+        objects: indices of the objects (M).
+        points: the points (M, P, 2), or (P, 2) for all objects: x and y as fractions of the width
+            and height.
     """
     height, width = pixels.shape[1:]
     size = points.new_tensor([width, height])

@@ -1,4 +1,8 @@
-"""Bipartite matching of queries to objects in a training step, with one GPU sync."""
+"""Bipartite matching of queries to objects in a training step, with one GPU sync.
+
+All costs are copied to the CPU at once, where scipy solves one assignment for each layer, image and
+group of queries.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,8 +17,8 @@ class Pairs(NamedTuple):
     """The pairs of a layer, image by image.
 
     Attributes:
-        queries: numbers of queries in the batch (M).
-        objects: numbers of their objects in the batch (M).
+        queries: indices of matched queries, counted over the batch (M).
+        objects: indices of their objects, counted over the batch (M).
         numbers: number of pairs of each image.
     """
 
@@ -25,6 +29,8 @@ class Pairs(NamedTuple):
 
 def match(costs: Sequence[Sequence[Tensor]], groups: int) -> list[Pairs]:
     """The pairs of least cost for each layer. Every group of queries is matched on its own.
+
+    A group has one pair for each object, or for each query if there are fewer queries.
 
     Args:
         costs: for each layer and image, the costs of each query for each object (groups * Q, N),
@@ -53,10 +59,10 @@ def assign_queries(costs: Sequence[Sequence[Tensor]], groups: int) -> np.ndarray
 
 
 def joint_pairs(pairs: np.ndarray) -> np.ndarray:
-    """The pairs of all layers (2, layers, M), each query once (2, U), in ascending order.
+    """Merge the pairs of all layers (2, layers, M) into one pair per query (2, U).
 
-    A query has the object that it is matched with in most layers (D-FINE, arXiv:2410.13842, Section
-    4.2), in a tie the first of these objects.
+    A query keeps the object that it is matched with in most layers (D-FINE, arXiv:2410.13842,
+    Section 4.2), in a tie the one with the smallest index. Queries are in ascending order.
     """
     (queries, objects), counts = np.unique(pairs.reshape(2, -1), axis=1, return_counts=True)
     order = np.lexsort((objects, -counts, queries))

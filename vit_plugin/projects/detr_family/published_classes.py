@@ -1,4 +1,8 @@
-"""The classes of a published detector, and the rows of its layers that do not stand for a class."""
+"""The class names of a published detector, and the rows of its layers that stand for no class.
+
+A classification layer may have rows for COCO's unused category ids, or a last row for "no object".
+Published files often state no names, so COCO's are recognized by the number of rows.
+"""
 
 from collections.abc import Mapping
 
@@ -6,8 +10,9 @@ from mmengine.logging import print_log
 
 from vit_plugin.weights.published import DEFAULT_CLASS_PREFIX, Published
 
-COCO_ROWS = (91, 90, 80)  # numbers of class rows for COCO
-NO_CLASS = ('N/A', '__background__')  # rows among COCO's 91 that are not a class
+# Rows for COCO: all category ids from 0 to 90, those from 1, or only the classes.
+COCO_ROWS = (91, 90, 80)
+NO_CLASS = ('N/A', '__background__')  # torchvision's names of category ids that are not a class
 
 
 class DetectorClasses:
@@ -15,9 +20,13 @@ class DetectorClasses:
 
     Args:
         rows: number of rows.
-        names: the known names of rows. If there are none: COCO's names if the number of rows
-            matches, else numbers for all rows but the last. COCO's 80 names for 91 rows are taken
-            as those of COCO's rows.
+        names: the stated names, by row. If there are none: COCO's names if the number of rows is in
+            :data:`COCO_ROWS`, else ``'class 0'``, ... for all rows but the last. If they are COCO's
+            80 names for 91 rows, each is moved to the row of its category id.
+
+    Attributes:
+        names: the names of the classes, in the order of their rows.
+        unused: the rows without a class.
     """
 
     def __init__(self, rows: int, names: Mapping[int, str]) -> None:
@@ -27,17 +36,19 @@ class DetectorClasses:
             by_rows = {len(coco): coco, len(coco) - 1: coco[1:], len(known): known}
             if rows in by_rows:
                 print_log(f"The classes are taken as COCO's, since there are {rows}.", 'current')
-            numbers = [f'class {i}' for i in range(max(rows - 1, 1))]  # the last row is not a class
-            names = dict(enumerate(by_rows.get(rows, numbers)))
+            # The last row stands for no object.
+            numbered = [f'class {i}' for i in range(max(rows - 1, 1))]
+            names = dict(enumerate(by_rows.get(rows, numbered)))
         used = {i: names[i] for i in range(rows) if names.get(i, NO_CLASS[0]) not in NO_CLASS}
         self.names = list(used.values())
         self.unused = [row for row in range(rows) if row not in used]
 
 
 def stated_names(published: Published) -> dict[int, str]:
-    """The stated class names, by number.
+    """The class names that a file states, by row.
 
-    Default names do not count as stated if there are as many as COCO has.
+    transformers' default names (``LABEL_0``, ...) are left out if their number is in
+    :data:`COCO_ROWS`, so that COCO's names are taken instead.
     """
     names = published.names
     is_default = all(name.startswith(DEFAULT_CLASS_PREFIX) for name in names.values())
@@ -45,7 +56,7 @@ def stated_names(published: Published) -> dict[int, str]:
 
 
 def coco_names() -> list[str]:
-    """The names of COCO's 91 categories by number, with ``NO_CLASS`` for unused ones."""
+    """The names of COCO's category ids 0 to 90, with a name in ``NO_CLASS`` for unused ones."""
     from torchvision.models.detection import FasterRCNN_ResNet50_FPN_Weights
 
     return list(FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta['categories'])

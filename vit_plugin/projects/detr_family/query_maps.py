@@ -1,4 +1,4 @@
-"""The maps for a decoder of queries, on any backbone."""
+"""Backbone and neck of a DETR without an encoder, for any backbone that ``train --data`` takes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,13 +6,14 @@ from typing import Any
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts
 
-NUM_LEVELS, PYRAMID_STRIDE = 3, 4  # maps of a pyramid, and pixels of its finest stride
+NUM_LEVELS = 3  # number of maps in a pyramid
+PYRAMID_STRIDE = 4  # pixels: maps of a smaller stride are not used
 
 
 def query_maps(
     facts: ModelFacts, width: int, norm_cfg: Mapping[str, Any] | None = None
 ) -> tuple[Section, Section, list[int]]:
-    """The backbone, its neck with maps of this width, and their strides.
+    """The configs of backbone and neck, and the strides of the neck's maps in pixels.
 
     A backbone with a pyramid, such as a CNN or a hybrid, gives its last three maps. Another
     backbone with several strides gives a pyramid of its last map. An encoder of one stride gives
@@ -20,11 +21,12 @@ def query_maps(
 
     Args:
         facts: facts about the data and the backbone.
-        width: channels of the maps.
+        width: channels of the neck's maps.
         norm_cfg: the norms of the ``C2fProjector``. Default: its own.
     """
     strides = [stride for stride in facts.meta_backbone.strides if stride >= PYRAMID_STRIDE]
     if facts.is_pyramid(PYRAMID_STRIDE):
+        # The finest of the last three strides, or of all if there are only two.
         return facts.pyramid(width, NUM_LEVELS, strides[-NUM_LEVELS:][0])
     if len(facts.meta_backbone.strides) > 1:
         return facts.simple_pyramid(width, NUM_LEVELS)

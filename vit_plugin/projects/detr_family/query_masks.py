@@ -1,4 +1,7 @@
-"""The masks of the queries of RF-DETR-Seg and ECSeg."""
+"""The layers of RF-DETR-Seg and ECSeg that predict a mask for each query.
+
+A mask is the product of a query's embedding with every element of a map, as in MaskFormer.
+"""
 
 from collections.abc import Iterator
 
@@ -8,7 +11,7 @@ from torch import Tensor, nn
 
 
 class MapBlock(nn.Module):
-    """ConvNeXt's block without its MLP, on a map (B, C, h, w)."""
+    """ConvNeXt's block with one linear layer instead of its MLP, on a map (B, C, h, w)."""
 
     def __init__(self, dims: int) -> None:
         super().__init__()
@@ -34,14 +37,15 @@ class QueryBlock(nn.Module):
 
 
 class QueryMasks(nn.Module):
-    """A mask is the product of a query with an enlarged map. The parameters have RF-DETR's names.
+    """The masks of queries: their products with an enlarged map.
 
-    Before the masks of each layer of the decoder, one more block refines the map.
+    For each layer of the decoder, one more block refines the map. The parameters have the names of
+    RF-DETR, so that its weights fit.
 
     Args:
         dims: channels of map and queries.
-        num_layers: layers of the decoder.
-        scale: sides of a mask over those of the map.
+        num_layers: number of decoder layers.
+        scale: side of a mask relative to that of the map.
     """
 
     def __init__(self, dims: int, num_layers: int, scale: float) -> None:
@@ -54,7 +58,7 @@ class QueryMasks(nn.Module):
         self.bias = nn.Parameter(torch.zeros(1))
 
     def maps(self, x: Tensor) -> Iterator[Tensor]:
-        """A map (B, C, h, w) -> enlarged maps, of the proposals and then of each layer."""
+        """A map (B, C, h, w) -> enlarged maps: for the proposals, and then for each layer."""
         x = F.interpolate(x, scale_factor=self.scale, mode='bilinear')
         yield x
         for block in self.blocks:
@@ -62,7 +66,15 @@ class QueryMasks(nn.Module):
             yield x
 
     def factors(self, level: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        """An enlarged map and queries (B, Q, C) -> both factors of masks, see :meth:`product`."""
+        """Project both factors of masks, see :meth:`product`.
+
+        Args:
+            level: an enlarged map (B, C, h, w).
+            features: queries (B, Q, C).
+
+        Returns:
+            The map (B, C, h, w) and the queries (B, Q, C), projected.
+        """
         return (
             self.spatial_features_proj(level),
             self.query_features_proj(self.query_features_block(features)),

@@ -1,4 +1,7 @@
-"""Convolutions of two branches that are merged for inference, and the blocks made of them."""
+"""RepVGG's convolutions with two branches, and the blocks of RT-DETR, D-FINE and DEIMv2 with them.
+
+:mod:`vit_plugin.passes` merges the branches into one convolution for inference.
+"""
 
 from collections.abc import Callable
 
@@ -16,14 +19,15 @@ class RepConv(nn.Module):
 
     Args:
         channels: channels of the map, which keeps its size.
-        conv: makes a convolution with its norm.
+        conv: makes a convolution with its norm, from the arguments of ``ConvNorm``.
         act: type of the activation.
     """
 
     def __init__(self, channels: int, conv: Conv, act: str) -> None:
         super().__init__()
         self.conv1, self.conv2 = conv(channels, channels, 3), conv(channels, channels, 1)
-        self.act = conv(channels, channels, 1, act=act).act  # its type, built as in `conv`
+        # The activation that `conv` builds for this type; the convolution is dropped.
+        self.act = conv(channels, channels, 1, act=act).act
 
     def forward(self, x: Tensor) -> Tensor:
         return self.act(self.conv1(x) + self.conv2(x))
@@ -54,7 +58,10 @@ def make_conv(kernel: Tensor, bias: Tensor) -> nn.Conv2d:
 
 
 class TwoWayCSP(nn.Module):
-    """Two projections of a map, one through ``RepConv``s, summed (RT-DETR, arXiv:2304.08069)."""
+    """RT-DETR's CSP block (arXiv:2304.08069): two projections of a map, one through ``RepConv``s.
+
+    Their sum is projected to ``out_channels`` if that is not ``width``, the channels of the two.
+    """
 
     def __init__(
         self, in_channels: int, out_channels: int, num_blocks: int, width: int, conv: Conv, act: str
@@ -71,11 +78,14 @@ class TwoWayCSP(nn.Module):
 
 
 class SplitCSP(nn.Module):
-    """The halves of one projection, one through ``RepConv``s, summed (DEIMv2).
+    """DEIMv2's CSP block: the halves of one projection, one through ``RepConv``s, are summed.
 
     Args:
-        in_channels, channels, num_blocks, conv, act: see :class:`TwoWayCSP`.
-        trailing: whether a 3 x 3 convolution follows.
+        in_channels: channels of the map.
+        channels: channels of each half, and of the output.
+        num_blocks: number of ``RepConv``s.
+        conv, act: see :class:`RepConv`.
+        trailing: whether a 3 x 3 convolution follows the sum.
     """
 
     def __init__(
@@ -92,15 +102,18 @@ class SplitCSP(nn.Module):
 
 
 class RepELAN(nn.Module):
-    """Halves of a projection and two chained CSP blocks, joined (D-FINE, Section 4; YOLOv9).
+    """D-FINE's block after YOLOv9's GELAN (D-FINE, Section 4).
+
+    The two halves of a projection and the outputs of two chained CSP blocks are concatenated and
+    projected.
 
     Args:
         in_channels, channels: channels of the map and of the output.
         width: channels of the CSP blocks.
-        num_blocks: ``RepConv``s in each of them.
-        split: whether they are :class:`SplitCSP`, as in DEIMv2; else :class:`TwoWayCSP`, each with
-            a 3 x 3 convolution after it.
-        trailing: see :class:`SplitCSP`.
+        num_blocks: number of ``RepConv``s in each CSP block.
+        split: whether the CSP blocks are :class:`SplitCSP`, as in DEIMv2. Otherwise they are
+            :class:`TwoWayCSP` with a 3 x 3 convolution after each, as in D-FINE.
+        trailing: see :class:`SplitCSP`; only with ``split``.
         conv, act: see :class:`RepConv`.
     """
 

@@ -1,4 +1,8 @@
-"""DINOv3's objective (arXiv:2508.10104) for a backbone with published weights."""
+"""DINOv3's objective (arXiv:2508.10104), to continue the training of a published backbone.
+
+It extends DINO with masked patches by the Gram anchor, which keeps the similarities between patches
+from degrading in a long training.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -32,14 +36,14 @@ class DINOv3(Base):
 
     Args:
         gram_weight: weight of the anchor's loss; 2 in the paper. 0: no anchor.
-        gram_refresh: steps after which the anchor is replaced by the teacher; 10,000 in the paper.
-            None: never.
-        gram_scale: scale of the anchor's images; 2 in the paper (Section 4.3). The pipeline yields
-            large views of this size, which are reduced for student and teacher. The anchor's maps
-            are resized to theirs.
+        gram_refresh: interval in steps at which the anchor becomes a copy of the teacher; 10,000 in
+            the paper. None: never.
+        gram_scale: size of the anchor's images relative to the student's; 2 in the paper (Section
+            4.3). The pipeline yields large views of the anchor's size, which are reduced for
+            student and teacher. The anchor's feature maps are resized to those of the student.
         gram_negatives: see :func:`~vit_plugin.projects.dinov3.gram_loss.gram_loss`.
-        frozen_dtype: the precision of the frozen linear layers; with ``'bfloat16'`` the run needs
-            mixed precision.
+        frozen_dtype: the precision of the frozen linear layers in the blocks. With ``'bfloat16'``
+            the run needs mixed precision. None: that of the backbone.
         mask_ratio, koleo_weight, **kwargs: see ``DINO``.
 
     Raises:
@@ -71,6 +75,7 @@ class DINOv3(Base):
         self._lower_precision()
 
     def make_teacher(self, momentum: float) -> PartialCopy:
+        """See the base class. The teacher shares the student's frozen weights."""
         return PartialCopy(self.student(), momentum)
 
     def copy_again(self) -> None:
@@ -80,7 +85,7 @@ class DINOv3(Base):
             self.anchor.copy_again(self.backbone)
         self._lower_precision()
 
-    def hides_patches(self) -> bool:
+    def can_mask_patches(self) -> bool:
         """True: patches are masked after the stem of any plain backbone.
 
         Raises:
@@ -100,7 +105,15 @@ class DINOv3(Base):
     def encode(
         self, backbone: VisionTransformer, images: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Images (B, 3, H, W) -> normed patches (B, h*w, C) and the vector of each image (B, C)."""
+        """Images (B, 3, H, W) -> normed patches (B, h*w, C) and the vector of each image (B, C).
+
+        The vector is the class token, or the mean of the patches if there is none.
+
+        Args:
+            backbone: that of the student, the teacher or the anchor.
+            images: normalized images.
+            mask: True for patches (B, h, w) that are replaced by the mask token.
+        """
         x, grid, _ = backbone.patch_embed(images)
         if mask is not None:
             x = torch.where(mask.flatten(1)[..., None], self.mask_token.to(x.dtype), x)
@@ -108,7 +121,7 @@ class DINOv3(Base):
         prefix, patches = x.split([x.shape[1] - grid[0] * grid[1], grid[0] * grid[1]], dim=1)
         if 'cls_token' not in backbone.prefix_tokens:
             return patches, patches.mean(dim=1)
-        # Each window has its own class token.
+        # A WindowedViT has a class token for each window, all in front of the other prefix tokens.
         return patches, prefix[:, : prefix.shape[1] - backbone.num_prefix_tokens + 1].mean(dim=1)
 
     def loss(
@@ -125,18 +138,18 @@ class DINOv3(Base):
         reduced = [shrink(view, self.gram_scale) for view in large]
         return super().loss([*reduced, *small], data_samples, finer=torch.cat(large))
 
-    def losses_of_patches(self, patches: Tensor, finer: Tensor) -> dict[str, Tensor]:
+    def additional_patch_losses(self, patches: Tensor, finer: Tensor) -> dict[str, Tensor]:
         """The Gram loss of the student's patches (B, h*w, C).
 
         Args:
-            patches: some of them masked, as in the paper.
-            finer: the same views at the size of the anchor's images.
+            patches: the student's patches. Some were masked, as in the paper.
+            finer: the same views (B, 3, H, W) at the size of the anchor's images.
         """
         if not self.anchor:
             return {}
         step = int(self.teacher.steps) - 1  # `loss` has already updated the teacher
         if step == 0 or (self.gram_refresh and step % self.gram_refresh == 0):
-            self.anchor.assign(self.teacher.module[0])
+            self.anchor.assign(self.teacher.module[0])  # its backbone; the other entry is the neck
         with torch.no_grad():
             target, _ = self.encode(self.anchor.module, finer)
             if self.gram_scale > 1:
@@ -145,7 +158,7 @@ class DINOv3(Base):
                     for scale in (1, self.gram_scale)
                 )
                 maps = target.mT.unflatten(2, fine)
-                # Without a filter, like facebookresearch/dinov3.
+                # Without antialiasing, like facebookresearch/dinov3.
                 target = F.interpolate(maps, coarse, mode='bicubic', align_corners=False)
                 target = target.flatten(2).mT  # (B, h*w, C)
         loss = gram_loss(patches.to(target.dtype), target, self.gram_negatives)
@@ -159,7 +172,7 @@ class DINOv3(Base):
         return self
 
     def _lower_precision(self) -> None:
-        """Set the dtype of frozen linear layers in the blocks, also in the copies."""
+        """Set the dtype of frozen linear layers in the blocks. The copies share these layers."""
         for layer in self.backbone.blocks.modules():
             if self.frozen_dtype and isinstance(layer, nn.Linear):
                 for parameter in layer.parameters():

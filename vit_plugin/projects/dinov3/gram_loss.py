@@ -12,7 +12,7 @@ def gram_loss(x: Tensor, target: Tensor, negatives: Negatives = 'kept') -> Tenso
     """The mean squared difference of the cosines between the patches of each image.
 
     Args:
-        x, target: patch features (B, N, C) of the student and the anchor. Their widths may differ.
+        x, target: patch features (B, N, C) of the student and the anchor. C may differ.
         negatives: treatment of cosines below 0. ``'kept'`` keeps them, as in DINOv3's training.
             ``'zero'`` makes them 0. ``'zero_in_teacher'`` makes them 0 in the target, and in the
             student where both are below 0. The last two are options of facebookresearch/dinov3.

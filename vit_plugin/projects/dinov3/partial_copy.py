@@ -1,4 +1,4 @@
-"""A copy of the trained weights of a model."""
+"""A copy of a model that shares its frozen weights, for the teacher and the anchor of DINOv3."""
 
 import math
 from copy import deepcopy
@@ -16,12 +16,12 @@ class PartialCopy(BaseAveragedModel):
 
     Args:
         model: the model. No reference to it is kept.
-        momentum: weight of the copy in :meth:`update_parameters`, at first. It grows to 1 on a
-            cosine over the run.
+        momentum: initial weight of the copy in :meth:`update_parameters`. It grows to 1 on a cosine
+            over the run.
 
     Attributes:
         module: the copy.
-        steps: number of updates.
+        steps: number of calls of :meth:`update_parameters`.
     """
 
     steps: torch.Tensor
@@ -34,6 +34,7 @@ class PartialCopy(BaseAveragedModel):
 
     def copy_again(self, model: nn.Module) -> None:
         """Copy a model again after its set of trained parameters has changed."""
+        # The memo of `deepcopy`: objects that it takes as they are, by their id.
         frozen = {
             id(parameter): parameter
             for parameter in model.parameters()
@@ -45,7 +46,7 @@ class PartialCopy(BaseAveragedModel):
     def assign(self, model: nn.Module, share: float = 1.0) -> None:
         """Move the copy towards the weights of a model by this share of the difference."""
         for copied, source in zip(self.module.parameters(), model.parameters(), strict=True):
-            if copied is not source:
+            if copied is not source:  # else a shared frozen parameter
                 copied.copy_(source) if share == 1 else copied.lerp_(source, share)
 
     def update_parameters(self, model: nn.Module) -> None:

@@ -1,4 +1,4 @@
-"""Distillation of a frozen teacher into a student."""
+"""Knowledge distillation: a classifier or backbone learns from the outputs of a frozen teacher."""
 
 from vit_plugin.project import Project
 

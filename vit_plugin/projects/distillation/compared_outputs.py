@@ -1,4 +1,8 @@
-"""The outputs of a model that can be distilled: a vector, a map and logits."""
+"""The outputs of a student or a teacher that distillation compares: a vector, a map and logits.
+
+Students are classifiers or backbones of this package. Teachers may also be models of timm and of
+MMPretrain, so :func:`outputs_of` calls each kind of model in its own way.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,9 +24,9 @@ class Outputs(NamedTuple):
     """Outputs of a model for a batch of images. None for those that the model does not have.
 
     Attributes:
-        features: input of the head, a sequence whose last entry is used.
+        features: the input of the head; its last entry is that of the last block.
         vector: the vector of each image (B, C), before the classifier.
-        map: the last features by their position (B, C', h, w).
+        map: the last feature map (B, C', h, w).
         logits: the logits of the classes (B, num_classes).
     """
 
@@ -44,7 +48,7 @@ def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
     if hasattr(model, 'forward_head'):
         return _timm_outputs(model, images)
     backbone = _backbone_of(model)
-    features, map = _backbone_outputs(backbone, images)
+    features, feature_map = _backbone_outputs(backbone, images)
     logits = None
     if isinstance(model, Classifier):
         features = model.neck(features)
@@ -52,11 +56,13 @@ def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
     elif isinstance(model, BaseClassifier):
         features = model.neck(features) if model.with_neck else features
         logits = model.head(features) if model.with_head else None
-    return Outputs(features, _vector(features[-1]), map, logits)
+    return Outputs(features, _vector(features[-1]), feature_map, logits)
 
 
 class OutputsOf(nn.Module):
-    """A module that computes :func:`outputs_of` a model. It is called, and so sharded, as a whole.
+    """A module whose forward is :func:`outputs_of` a model.
+
+    Sharding and compilation need a module that is called as a whole.
 
     Args:
         model: see :func:`outputs_of`.
@@ -70,7 +76,7 @@ class OutputsOf(nn.Module):
         return outputs_of(self.model, images)
 
     def parts_to_shard(self) -> list[nn.Module]:
-        """The modules of a model that does not name them itself: timm's blocks, or the backbone."""
+        """timm's blocks, or the backbone. Empty if modules of the model name their own parts."""
         if any(isinstance(module, Shardable) for module in self.model.modules()):
             return []
         if hasattr(self.model, 'forward_head'):
@@ -79,18 +85,22 @@ class OutputsOf(nn.Module):
 
 
 def _backbone_of(model: nn.Module) -> nn.Module:
+    """The backbone of a model, or the model itself if it is one: only backbones state channels."""
     return model if isinstance(model, HasChannels) else model.backbone
 
 
 def _backbone_outputs(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Tensor | None]:
-    """The outputs of a backbone, and its last map. Our backbones have maps for any ``out_type``."""
+    """The outputs of a backbone, and its last feature map, if it has one.
+
+    Our backbones have one for any ``out_type``.
+    """
     if isinstance(backbone, VisionTransformer) and backbone.out_type not in MAP_OUT_TYPES:
         tokens, grid = backbone.features(images)
-        map = to_map(tokens[-1], backbone.num_prefix_tokens, grid)
-        return [backbone.output(x, grid) for x in tokens], map
+        feature_map = to_map(tokens[-1], backbone.num_prefix_tokens, grid)
+        return [backbone.output(x, grid) for x in tokens], feature_map
     if isinstance(backbone, WrappedBackbone) and backbone.out_type == 'pooled':
-        vector, map = backbone.vector_and_map(images)
-        return [vector], map
+        vector, feature_map = backbone.vector_and_map(images)
+        return [vector], feature_map
     features = backbone(images)
     last = features[-1]
     return features, last if isinstance(last, Tensor) and last.ndim == 4 else None
@@ -110,8 +120,12 @@ def _timm_outputs(model: Any, images: Tensor) -> Outputs:
 
 
 def _vector(feature: Any) -> Tensor:
-    """The vectors of images: the first of tokens (B, N, C), or the mean of a map (B, C, h, w)."""
-    if isinstance(feature, (list, tuple)):  # patches and class token, or class token and another
+    """The vectors of images (B, C), from any kind of output of a backbone.
+
+    They are the first of tokens (B, N, C), the mean of a map (B, C, h, w), or the output itself.
+    """
+    # Patches (B, h*w, C) or a map with the class token (B, C), or the class token with another one.
+    if isinstance(feature, (list, tuple)):
         return next(x for x in feature if x.ndim == 2)
     if feature.ndim == 3:
         return feature[:, 0]

@@ -1,4 +1,4 @@
-"""A classifier or backbone that learns from a teacher."""
+"""A classifier or backbone that learns from a frozen teacher, with or without labels."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,8 +26,8 @@ class Distiller(ImageClassifier):
     """MMPretrain's ``ImageClassifier`` that learns from a frozen teacher.
 
     The student is this model's backbone, with or without a neck and a head. So its checkpoint is
-    that of a classifier, and predicts without the teacher. The teacher sees the same views,
-    augmented and mixed (arXiv:2106.05237), under its own normalization and size.
+    that of a classifier, and predicts without the teacher. The teacher gets the same augmented and
+    mixed images as the student (arXiv:2106.05237), with its own normalization and size.
 
     Args:
         backbone: the student, one of our backbones; for other models,
@@ -36,8 +36,9 @@ class Distiller(ImageClassifier):
             model, or a dict of :class:`~vit_plugin.projects.distillation.teacher.TeacherCfg`. None:
             prediction only.
         losses: configs of distillation losses: ``LogitDistillation``, ``VectorDistillation``,
-            ``MapDistillation``, ``GramDistillation`` and ``SimilarityDistillation``, each once. The
-            head ``DistilledViTClsHead`` needs no such loss for its distillation token.
+            ``MapDistillation``, ``GramDistillation`` and ``SimilarityDistillation``, each at most
+            once. None is needed with the head ``DistilledViTClsHead``, whose distillation token
+            learns from the teacher.
         label_weight: factor of the head's own loss. 0 ignores the labels.
         **kwargs: further arguments of ``ImageClassifier``, such as ``neck``, ``head`` and
             ``data_preprocessor``.
@@ -57,7 +58,8 @@ class Distiller(ImageClassifier):
     ) -> None:
         preprocessor = kwargs.get('data_preprocessor')
         if isinstance(preprocessor, Mapping) and not kwargs.get('train_cfg'):
-            # MMPretrain would pass batch_augments=None, which multi-view preprocessors do not take.
+            # Built here, since MMPretrain would pass batch_augments=None, which preprocessors for
+            # several views do not take.
             default = dict(type='mmpretrain.ClsDataPreprocessor')
             kwargs['data_preprocessor'] = MODELS.build({**default, **preprocessor})
         with as_config_error('Distiller'):
@@ -68,7 +70,7 @@ class Distiller(ImageClassifier):
                 'its channels; take a vit_plugin.VisionTransformer, or vit_plugin.TimmBackbone for '
                 'another model.'
             )
-        self.label_weight, self.pixels = label_weight, Pixels.of(self)
+        self.label_weight, self.pixels = label_weight, Pixels.of_model(self)
         self.teacher = None if teacher is None else Teacher(teacher)
         self.losses = nn.ModuleDict()
         if self.teacher:
@@ -79,14 +81,15 @@ class Distiller(ImageClassifier):
         return [self.teacher.module] if self.teacher else []
 
     def loss(self, inputs: Tensor, data_samples: list | None = None) -> dict[str, Tensor]:
-        """The losses: of labels, if there is a head, and of the teacher's outputs.
+        """The loss of the head, if there is one, and a loss for each of ``losses``.
 
         Args:
             inputs: normalized images (B, C, H, W).
-            data_samples: data samples with the labels, if these are used.
+            data_samples: data samples with the labels. Not needed without a head, or with
+                ``label_weight=0``.
 
         Raises:
-            ConfigError: if there is no teacher, or several views.
+            ConfigError: if there is no teacher, or if there are several views of each image.
         """
         if self.teacher is None or not isinstance(inputs, Tensor):
             missing = 'a teacher' if self.teacher is None else 'one view of each image'
@@ -101,6 +104,7 @@ class Distiller(ImageClassifier):
     def _label_losses(
         self, student: Outputs, teacher: Outputs, data_samples: Any
     ) -> dict[str, Tensor]:
+        """The losses of the head, those of its distillation token among them."""
         if self.head is None or not self.label_weight:
             return {}
         options = dict(teacher=teacher.logits) if self._has_token else {}
@@ -108,7 +112,10 @@ class Distiller(ImageClassifier):
         return {**losses, 'loss': self.label_weight * losses['loss']}
 
     def _build_losses(self, teacher: Teacher, cfgs: Sequence[Typed]) -> dict[str, nn.Module]:
-        """Build the losses. The keys are the names of their classes without ``Distillation``."""
+        """Build the losses.
+
+        The keys are the names of their classes in lower case, without ``Distillation``.
+        """
         channels = self.backbone.channels[-1]
         student_channels = dict(
             vector=getattr(self.head, 'in_channels', channels),
@@ -149,10 +156,15 @@ class Distiller(ImageClassifier):
 
 
 def check_pair(owner: str, output: str, student: Channels, teacher: Channels) -> dict[str, Any]:
-    """The channels of student and teacher for a loss, as its arguments.
+    """The arguments ``channels`` and ``teacher_channels`` of a loss.
+
+    Args:
+        owner: the class that compares outputs, for messages.
+        output: the name of the output that it compares.
+        student, teacher: channels of each output. None if the model lacks it.
 
     Raises:
-        ConfigError: if one of the two has no such output, or if they have other classes.
+        ConfigError: if one of the two lacks the output, or if their numbers of classes differ.
     """
     for who, channels in (('student', student), ('teacher', teacher)):
         if channels[output] is None:

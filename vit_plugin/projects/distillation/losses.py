@@ -1,4 +1,8 @@
-"""Losses between the outputs of a student and of its teacher."""
+"""The losses of a :class:`~vit_plugin.projects.distillation.distiller.Distiller`.
+
+Each compares one output of the student with that of the teacher: logits, vectors of images, or
+feature maps.
+"""
 
 from collections.abc import Callable
 from typing import ClassVar, Literal
@@ -9,13 +13,14 @@ from mmengine.dist import all_gather
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import Positive, PositiveInt
-from vit_plugin.models.heads.distilled_head import compare_logits
+from vit_plugin.models.heads.distilled_head import logit_loss
 from vit_plugin.registry import MODELS
 
 from .compared_outputs import Outputs
 
 Distance = Literal['mse', 'cosine']
-# Distances of vectors (..., C): timm's, and that of RADIO's summaries (arXiv:2312.06709).
+# Distances of vectors (..., C): timm's for features, and RADIO's for the vectors of images
+# (arXiv:2312.06709).
 DISTANCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     'mse': F.mse_loss,
     'cosine': lambda x, y: (1 - F.cosine_similarity(x, y, dim=-1)).mean(),
@@ -49,7 +54,7 @@ class DistillationLoss(nn.Module):
         return self.weight * self.compare(getattr(student, self.compares).to(target.dtype), target)
 
     def compare(self, x: Tensor, target: Tensor) -> Tensor:
-        """The loss of a student's output, given the teacher's."""
+        """The loss of a student's output ``x``, given the teacher's as ``target``."""
         raise NotImplementedError
 
     def projection(self) -> nn.Module:
@@ -65,11 +70,11 @@ class LogitDistillation(DistillationLoss):
 
     Args:
         channels, teacher_channels, weight: see :class:`DistillationLoss`.
-        temperature: divides the logits of both. Its square scales the loss, as the gradients shrink
-            by it.
-        target: ``'soft'`` takes the teacher's distribution, up to its entropy, which is constant.
-            ``'hard'`` takes its most likely class (arXiv:2012.12877, Equation 3), without the
-            temperature.
+        temperature: divides the logits of both. The loss is multiplied by its square, by which the
+            gradients would shrink otherwise.
+        target: with ``'soft'``, the target is the teacher's distribution. The constant entropy of
+            this is left out. With ``'hard'``, it is the teacher's most likely class
+            (arXiv:2012.12877, Equation 3), without the temperature.
     """
 
     # Overrides attributes of DistillationLoss, which describes them.
@@ -87,16 +92,16 @@ class LogitDistillation(DistillationLoss):
         self.temperature, self.target = temperature, target
 
     def compare(self, x: Tensor, target: Tensor) -> Tensor:
-        return compare_logits(x, target, self.temperature, self.target)
+        return logit_loss(x, target, self.temperature, self.target)
 
 
 @MODELS.register_module()
 class VectorDistillation(DistillationLoss):
-    """The distance between the vectors of an image, in the teacher's width.
+    """The distance between the vectors of an image, projected to the teacher's width.
 
     Args:
         channels, teacher_channels, weight: see :class:`DistillationLoss`.
-        distance: ``'mse'``, the mean square of the differences, or ``'cosine'``, 1 - the cosine.
+        distance: ``'mse'``, the mean squared error, or ``'cosine'``, 1 - the cosine.
     """
 
     # Overrides attributes of DistillationLoss, which describes them.
@@ -133,9 +138,10 @@ class MapDistillation(VectorDistillation):
 
 @MODELS.register_module()
 class GramDistillation(DistillationLoss):
-    """The differences of the cosines between patches of an image (arXiv:2508.10104, Section 4.2).
+    """The mean squared error of the cosines between the patches of each image.
 
-    The widths may differ, so there is no projection.
+    It is the Gram loss of DINOv3 (arXiv:2508.10104, Section 4.2). It compares no features across
+    models, so no projection is needed.
 
     Args:
         channels, teacher_channels, weight: see :class:`DistillationLoss`.
@@ -153,13 +159,13 @@ class GramDistillation(DistillationLoss):
 class SimilarityDistillation(DistillationLoss):
     """Match the teacher's similarities between an image and others (arXiv:2101.04731).
 
-    The others are the images of this and earlier batches of all processes. Their vectors, computed
-    by the teacher, are kept in a queue.
+    The others are the images of this and earlier batches on all ranks. The teacher's vectors of
+    them are kept in a queue.
 
     Args:
         channels, teacher_channels, weight: see :class:`DistillationLoss`.
         length: number of vectors in the queue.
-        temperature, teacher_temperature: divide the cosines of the student and the teacher.
+        temperature, teacher_temperature: divisors of the cosines of the student and the teacher.
     """
 
     # Overrides attributes of DistillationLoss, which describes them.
@@ -178,7 +184,7 @@ class SimilarityDistillation(DistillationLoss):
         super().__init__(channels, teacher_channels, weight)
         self.temperature, self.teacher_temperature = temperature, teacher_temperature
         self.project = self.projection()
-        # Start from the same random vectors in all processes, so that their queues are equal.
+        # The same random vectors on all ranks, so that their queues stay equal.
         generator = torch.Generator().manual_seed(0)
         initial = torch.randn(length, teacher_channels, generator=generator)
         self.register_buffer('queue', F.normalize(initial, dim=1))
@@ -193,13 +199,13 @@ class SimilarityDistillation(DistillationLoss):
 
     @torch.no_grad()
     def _enqueue(self, vectors: Tensor) -> None:
-        """Put the vectors of all processes at the beginning of the queue, and drop the oldest."""
+        """Put the vectors (B, C) of all ranks at the start of the queue, and drop the oldest."""
         vectors = torch.cat(all_gather(vectors.contiguous()))
         self.queue.copy_(torch.cat((vectors.to(self.queue.dtype), self.queue))[: len(self.queue)])
 
 
-def patches(map: Tensor, like: Tensor) -> Tensor:
+def patches(feature_map: Tensor, like: Tensor) -> Tensor:
     """Resize a map (B, C, h', w') to the grid of another (B, C', h, w), as vectors (B, h*w, C)."""
-    if map.shape[2:] != like.shape[2:]:
-        map = F.interpolate(map, like.shape[2:], mode='bilinear', antialias=True)
-    return map.flatten(2).mT
+    if feature_map.shape[2:] != like.shape[2:]:
+        feature_map = F.interpolate(feature_map, like.shape[2:], mode='bilinear', antialias=True)
+    return feature_map.flatten(2).mT

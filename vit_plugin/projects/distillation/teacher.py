@@ -1,4 +1,4 @@
-"""A frozen teacher."""
+"""The frozen teacher of a Distiller: where it comes from, and how it gets the student's images."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -30,10 +30,10 @@ class TeacherCfg(TypedDict, total=False):
     Attributes:
         source: ``timm://NAME``, ``hf://NAME``, a checkpoint, the folder of a run, or the config of
             a model with its weights in ``init_cfg``.
-        arch, config: the model of the source, if the source does not state it, see
+        arch, config: the model of a checkpoint that does not state it, see
             :func:`vit_plugin.load`.
-        img_size: the size that images are resized to, (H, W) or the side of a square. Default: that
-            of the teacher's training, or that of the student's images if unknown.
+        img_size: the size that images are resized to in pixels, (H, W) or the side of a square.
+            Default: that of the teacher's training, or that of the student's images if unknown.
         dtype: the precision of the teacher. Default: float32.
     """
 
@@ -48,9 +48,9 @@ class Pixels(NamedTuple):
     """The normalization of a model's images.
 
     Attributes:
-        mean, std: mean and standard deviation of values from 0 to 255. None if it is unknown: a
-            teacher then takes the student's images unchanged.
-        rgb: whether the order of three channels is RGB. Images are read in BGR.
+        mean, std: mean and standard deviation of each channel, of values from 0 to 255. None if
+            the model states none. Such a teacher gets the student's images unchanged.
+        rgb: whether three channels are in RGB order. Images are read as BGR.
     """
 
     mean: tuple[float, ...] | None
@@ -58,8 +58,8 @@ class Pixels(NamedTuple):
     rgb: bool = True
 
     @classmethod
-    def of(cls, model: nn.Module) -> 'Pixels':
-        """The normalization in a model's preprocessor."""
+    def of_model(cls, model: nn.Module) -> 'Pixels':
+        """The normalization in a model's ``data_preprocessor``."""
         preprocessor = getattr(model, 'data_preprocessor', None)
         mean, std = (getattr(preprocessor, name, None) for name in ('mean', 'std'))
         # MMPretrain's preprocessors have the first attribute, MMEngine's the second.
@@ -72,15 +72,18 @@ class Pixels(NamedTuple):
 class Teacher:
     """A model in eval mode without gradients.
 
-    It is not a module, so a run does not save, train or wrap it.
+    It is not an ``nn.Module``, so that a run does not save, train or wrap it.
 
     Args:
         cfg: a :class:`TeacherCfg`, its ``source`` alone, or the config of a model.
 
     Attributes:
-        name: the source of the model.
+        name: the source of the model, or its type if the source is a config.
+        model: the model.
+        pixels: its normalization.
+        size: height and width that images are resized to in pixels, or () if they are not.
         module: the module that computes the outputs. A run shards and compiles it like the student.
-        fingerprint: SHA-256 of its weights. A run resumes only with the same weights.
+        fingerprint: SHA-256 of the weights. A run resumes only with the same weights.
 
     Raises:
         ConfigError: if the model cannot be found, read or built.
@@ -108,10 +111,10 @@ class Teacher:
 
     @torch.no_grad()
     def __call__(self, images: Tensor, pixels: Pixels) -> Outputs:
-        """The outputs, in the dtype of the student's images (B, C, H, W).
+        """The outputs, in the dtype of the student's images. ``features`` are left out.
 
         Args:
-            images: the images, normalized for the student.
+            images: the images (B, C, H, W), normalized for the student.
             pixels: the student's normalization.
         """
         parameter = next(self.model.parameters())
@@ -129,6 +132,7 @@ class Teacher:
         if self.pixels.mean and self.pixels != pixels:
 
             def per_channel(numbers: tuple[float, ...] | None) -> Tensor:
+                """Numbers as a tensor (C, 1, 1); 1 if the student has no normalization."""
                 return images.new_tensor(numbers or (1.0,)).view(-1, 1, 1)
 
             images = images * per_channel(pixels.std)
@@ -140,13 +144,17 @@ class Teacher:
         return images
 
     def channels(self, in_channels: int, size: Sequence[int]) -> dict[str, int | None]:
-        """The channels of each output, for an image with the student's channels and size.
+        """The channels of each output, or None for those that the teacher lacks.
+
+        Args:
+            in_channels: channels of the student's images.
+            size: their height and width in pixels.
 
         Raises:
             ConfigError: if the teacher rejects such an image.
         """
         try:
-            outputs = self(torch.zeros(1, in_channels, *size), Pixels.of(self.model))
+            outputs = self(torch.zeros(1, in_channels, *size), Pixels.of_model(self.model))
         except (RuntimeError, ValueError, AssertionError) as error:
             raise ConfigError(
                 f'Distiller: the teacher {self.name} does not compute images of {in_channels} '
@@ -159,7 +167,7 @@ class Teacher:
         }
 
     def __deepcopy__(self, memo: dict) -> 'Teacher':
-        return self  # it never changes, so averages of the student share it
+        return self  # it never changes, so EMA copies of the student share it
 
 
 class LoadedTeacher(NamedTuple):
@@ -168,7 +176,7 @@ class LoadedTeacher(NamedTuple):
     Attributes:
         model: the model.
         pixels: its normalization.
-        size: the size of its images, if it is known.
+        size: the size of its images in pixels, (H, W) or the side of a square. None if unknown.
     """
 
     model: nn.Module
@@ -187,36 +195,40 @@ def _load_timm(source: str, name: str) -> LoadedTeacher:
 
 
 def _build_model(cfg: Mapping[str, Any]) -> LoadedTeacher:
+    """A model from its config, whose ``init_cfg`` has its weights."""
     with as_config_error('Distiller: teacher'):
         model = MODELS.build(dict(cfg))
     if hasattr(model, 'init_weights'):
         model.init_weights()
-    return LoadedTeacher(_core(model), Pixels.of(model), _native_size(model))
+    return LoadedTeacher(_inner_model(model), Pixels.of_model(model), _native_size(model))
 
 
 def _load_run(source: str, arch: str | None, config: str | None) -> LoadedTeacher:
-    """Load a trained model.
+    """A model from a checkpoint or the folder of a run.
 
-    ``vit_plugin.load`` imports its module, which belongs to a higher layer, when it is called.
+    It is loaded through the package's ``load``, since a project may not import
+    ``vit_plugin.inference``, which is a higher layer.
     """
-    # A checkpoint with its own config is complete, and may lack a head.
+    # With its own config, a checkpoint is taken as it is, also a backbone without a head.
     classify = bool(arch or config)
     trained = vit_plugin.load(source, config, arch, device='cpu', classify=classify)
     model = trained.model
-    return LoadedTeacher(_core(model), Pixels.of(model), _native_size(model))
+    return LoadedTeacher(_inner_model(model), Pixels.of_model(model), _native_size(model))
 
 
-def _core(model: nn.Module) -> nn.Module:
-    """timm's model in MMPretrain's ``TimmClassifier``; others as they are."""
+def _inner_model(model: nn.Module) -> nn.Module:
+    """The model of timm within MMPretrain's ``TimmClassifier``. Any other model is returned."""
     inner = getattr(model, 'model', None)
     return inner if hasattr(inner, 'forward_head') and not hasattr(model, 'channels') else model
 
 
 def _native_size(model: nn.Module) -> Size | None:
+    """The image size of a backbone, or of a model's backbone, if it has a fixed one."""
     return getattr(getattr(model, 'backbone', model), 'img_size', None)
 
 
 def _fingerprint(model: nn.Module) -> str:
+    """SHA-256 of the names and the bytes of all weights."""
     digest = sha256()
     for name, value in model.state_dict().items():
         digest.update(name.encode())

@@ -1,6 +1,7 @@
-"""ECViT, ECDet and ECSeg, EdgeCrafter's detectors on compact transformers (arXiv:2603.18739).
+"""EdgeCrafter (arXiv:2603.18739): ECViT, a compact backbone, and ECDet and ECSeg, detectors on it.
 
-Decoder, hybrid encoder, parameter names and file reader are D-FINE's.
+Decoder, neck, parameter names and file reader are those of the project ``d_fine``. See
+:class:`~vit_plugin.project.Project` for the tables.
 """
 
 from vit_plugin.project import Project

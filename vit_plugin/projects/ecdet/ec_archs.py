@@ -1,12 +1,15 @@
-"""The variants of ECViT (arXiv:2603.18739; widths from its code, ``ecdetseg/configs/ecdet``)."""
+"""The variants of ECViT, the transformer of ECDet (arXiv:2603.18739).
+
+Widths are from its code, ``ecdetseg/configs/ecdet``.
+"""
 
 from vit_plugin.arch import Arch
 
-EC_BLOCKS, EC_HEAD_DIMS = 12, 64
+EC_BLOCKS, EC_HEAD_DIMS = 12, 64  # blocks, and channels of an attention head
 
 
 def _variant(width: int, mlp_ratio: int = 4) -> Arch:
-    """Build a variant: strided convolutions, a register, DINOv3's positions, no final norm."""
+    """A variant: a stem of four convolutions, one register, rotary positions, no final norm."""
     stem = dict(
         type='ConvEmbed',
         channels=(width // 8, width // 4, width // 2, width),

@@ -1,4 +1,4 @@
-"""EdgeCrafter's backbone: a transformer whose last map becomes a pyramid (arXiv:2603.18739)."""
+"""EdgeCrafter's backbone: a transformer whose last maps become a pyramid (arXiv:2603.18739)."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class ECViT(VisionTransformer):
     """A :class:`VisionTransformer` whose last maps become a pyramid, as in ECDet and ECSeg.
 
     The mean of the outputs of some blocks is resized to strides 8, 16 and 32, and projected. The
-    transformer may be pure or hybrid, and of any stride.
+    transformer may be of any stride, and its stem may be a CNN.
 
     Args:
         arch: see :class:`VisionTransformer`. ``'ECViT-T'``, ``'ECViT-T+'``, ``'ECViT-S'`` and

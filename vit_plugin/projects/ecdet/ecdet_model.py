@@ -8,15 +8,16 @@ from .ec_vit import EC_VIT_STRIDES
 
 
 def _ecdet(facts: ModelFacts) -> Section:
-    """A backbone with a pyramid from its last blocks, a hybrid encoder, and the decoder."""
+    """A transformer with a pyramid of its last two blocks, RT-DETR's neck, and D-FINE's decoder."""
     last = facts.meta_backbone.num_layers - 1
+    # One block only if the transformer has no more.
     backbone = facts.backbone('featmap', out_indices=tuple(range(max(last - 1, 0), last + 1)))
     backbone |= dict(type='vit_plugin.ECViT', out_channels=facts.channels)
     return folder_detector('ecdet', facts, backbone, EC_VIT_STRIDES, 'SiLU')
 
 
 def _ecseg(facts: ModelFacts) -> Section:
-    """ECDet with ``ECSegHead``, which has its own default of ``loss_cls``."""
+    """ECDet with ``ECSegHead``, whose own default of ``loss_cls`` is kept."""
     model = _ecdet(facts)
     head = {name: value for name, value in model['bbox_head'].items() if name != 'loss_cls'}
     return dict(model, bbox_head=dict(head, type='vit_plugin.ECSegHead'))

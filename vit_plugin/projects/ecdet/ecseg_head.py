@@ -22,19 +22,19 @@ ECSEG_MATCHING = make_matching(bbox=1.0, iou=1.0)
 class ECSegHead(MaskedHead, Base):
     """A ``DFINEHead`` with the masks of ECSeg, which are those of RF-DETR-Seg.
 
-    Each layer of the decoder predicts masks, on a map that one more block refines, also for noised
-    objects. The boxes before the first distributions are matched with the last masks. Loss weights
-    and matching costs are the authors'.
+    Each decoder layer predicts masks, also for noised objects. For each layer, one more block
+    refines the map of the masks. The boxes of the first layer before its distributions have no
+    masks of their own, and use those of the last layer. Loss weights and matching costs are the
+    authors'.
 
     Args:
-        mask_scale: scale of a mask relative to the finest map, which has an eighth of the image's
-            size.
-        predicted_blocks: number of blocks that refine the map for predictions. None: all, as for
-            the last layer in training. The authors' evaluation, and so their AP, uses 1.
+        mask_scale: sides of a mask over those of the finest map, which has stride 8.
+        predicted_blocks: number of blocks that refine the map for a prediction. None: all, as for
+            the last layer in training. The authors' evaluation uses 1, so their AP is with 1.
         loss_cls, loss_bbox, loss_iou, train_cfg, **kwargs: see ``DFINEHead``.
 
     Raises:
-        ConfigError: if the decoder has fewer layers than ``predicted_blocks``.
+        ConfigError: if ``predicted_blocks`` is more than the decoder's layers.
     """
 
     # Overrides attributes of MaskedHead, which describes them.
@@ -72,7 +72,8 @@ class ECSegHead(MaskedHead, Base):
     def forward(self, x: Sequence[Tensor], sizes: Any = None, noised: Any = None) -> Any:
         """See the base class.
 
-        In training, the outputs include both factors of each layer's masks.
+        In training, the outputs include both factors of each layer's masks: the elements of a map,
+        and queries.
         """
         outputs = super().forward(x, sizes, noised)
         if not self.training:
@@ -105,5 +106,5 @@ class ECSegHead(MaskedHead, Base):
         losses = super()._layer_losses(layer, objects, for_classes, for_boxes)
         if 'mask_elements' not in layer:
             return losses
-        pairs, numbers = for_classes.pairs.unbind(), for_classes.images
-        return losses | self._mask_losses(layer, objects, pairs, numbers, for_classes.total)
+        pairs, per_image = for_classes.pairs.unbind(), for_classes.pairs_per_image
+        return losses | self._mask_losses(layer, objects, pairs, per_image, for_classes.avg_factor)

@@ -1,4 +1,8 @@
-"""EoMT and PMT: query-based masks within a transformer (arXiv:2503.19108, arXiv:2603.25398)."""
+"""EoMT and PMT: image segmentation with queries among the tokens of a ViT.
+
+EoMT (arXiv:2503.19108) trains the whole encoder. PMT (arXiv:2603.25398) adds a decoder to a frozen
+one.
+"""
 
 from vit_plugin.project import Project
 
@@ -25,7 +29,7 @@ PROJECT = Project(
         ('panoptic', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:EOMT_MASK2FORMER',
         ('segmentation', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:EOMT_SEMANTIC',
     },
-    published={'EoMT': 'vit_plugin.projects.eomt.published_eomt:eomt'},
+    published={'EoMT': 'vit_plugin.projects.eomt.published_eomt:read_eomt'},
     offered={
         'eomt-panoptic-small': ('MIT', 640, 'hf://tue-mps/coco_panoptic_eomt_small_640_2x'),
         'eomt-panoptic-base': ('MIT', 640, 'hf://tue-mps/coco_panoptic_eomt_base_640_2x'),

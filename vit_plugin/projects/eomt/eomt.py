@@ -1,4 +1,4 @@
-"""EoMT: a plain or hybrid transformer that segments without a decoder (arXiv:2503.19108)."""
+"""EoMT: a Vision Transformer that segments without a decoder (arXiv:2503.19108)."""
 
 from typing import Any
 
@@ -17,9 +17,10 @@ from .mask_queries import MaskQueries
 class EoMT(VisionTransformer):
     """A :class:`VisionTransformer` with queries in its last blocks, each for a class and a mask.
 
-    The loss and the final segmentation are those of an ``EoMTHead`` (MMDetection) or an
-    ``EoMTDecodeHead`` (MMSegmentation). In a trained model no query is masked, and prediction is a
-    single pass of the transformer. See :class:`~vit_plugin.projects.eomt.mask_queries.MaskQueries`.
+    It is the backbone of an ``EoMTHead`` (MMDetection) or an ``EoMTDecodeHead`` (MMSegmentation),
+    which have the loss and make the segmentation from the predictions. In a trained model no query
+    is masked, so it predicts in a single pass of the transformer. See
+    :class:`~vit_plugin.projects.eomt.mask_queries.MaskQueries`.
 
     Args:
         num_classes: number of classes.
@@ -31,7 +32,7 @@ class EoMT(VisionTransformer):
 
     Raises:
         ConfigError: if there are fewer than ``num_blocks`` blocks, if one of these has windows, or
-            if an output is set.
+            if ``out_indices`` or ``out_type`` is set.
     """
 
     # Overrides attributes of VisionTransformer and LoadableBackbone, which describe them.
@@ -70,14 +71,14 @@ class EoMT(VisionTransformer):
         )
 
     def forward(self, images: Tensor) -> tuple[Any, ...]:
-        """Images (B, in_channels, H, W) -> pairs of class and mask logits.
+        """Images (B, in_channels, H, W) -> predictions, each a pair of class and mask logits.
 
         Class logits are (B, Q, num_classes + 1), and mask logits (B, Q, H/4, W/4) for patches of 16
-        pixels. The last pair is the result. The other pairs, each made before a block with queries,
-        are for the loss.
+        x 16 pixels. The last prediction is the result. Those before it, one for each block with
+        queries, are only for the loss.
         """
         x, grid, _, rotations = self.begin(images)  # (B, prefix + h*w, C)
-        x = self.blocks.run_blocks(x, grid, 0, self.num_plain_blocks, rotations=rotations)
+        x = self.blocks.run_blocks(x, grid, 0, self.num_plain_blocks, position_inputs=rotations)
         return self.queries.decode(
             self.blocks, x, grid, self.num_plain_blocks, self.norm, rotations
         )

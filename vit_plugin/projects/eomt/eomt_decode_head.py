@@ -1,4 +1,4 @@
-"""EoMT's loss and masks in MMSegmentation: semantic segmentation."""
+"""EoMT's head for semantic segmentation in MMSegmentation: its loss, and its class map."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
     Args:
         num_classes: number of classes.
         ignore_index: the label of ignored pixels.
-        align_corners: MMSegmentation's option for its sliding windows.
+        align_corners: MMSegmentation's option, which it reads where it resizes logits.
         **kwargs: see :class:`EoMTHead`.
     """
 
@@ -45,9 +45,10 @@ class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
     def predict(
         self, x: Sequence[Prediction], batch_img_metas: Sequence[Mapping], test_cfg: Any
     ) -> Tensor:
-        """Predictions -> class scores (B, classes, H, W) at the size of the images.
+        """The class scores (B, num_classes, H, W) of an EoMT, at the size of the images.
 
-        MMSegmentation's own method copies the sizes, which breaks graphs with dynamic sizes.
+        It computes what MMSegmentation's method computes. That one copies sizes to numbers, so a
+        graph with dynamic sizes could not be exported.
         """
         classes, masks = (parts[-1] for parts in self(x))
         meta = batch_img_metas[0]

@@ -1,4 +1,4 @@
-"""EoMT's loss and masks in MMDetection: instance and panoptic segmentation."""
+"""EoMT's head for instance and panoptic segmentation in MMDetection: its loss and its masks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ with needed_by('EoMTHead'):
     from mmdet.registry import MODELS as MMDET_MODELS
 
 
-# The terms of the loss and of the matching, as in Mask2Former: weight, loss and cost.
+# The terms of the loss and of the matching, as in Mask2Former: name -> (weight, loss, cost).
 TERMS: Section = dict(
     cls=(2.0, dict(type='mmdet.CrossEntropyLoss'), dict(type='mmdet.ClassificationCost')),
     mask=(
@@ -47,7 +47,13 @@ POINT_SAMPLING = dict(num_points=12544, oversample_ratio=3.0, importance_sample_
 
 
 class LossWeights(TypedDict, total=False):
-    """Weights of the three terms, in the loss and in the matching. Default: 2, 5 and 5."""
+    """Weights of the three terms, in the loss and in the matching.
+
+    Attributes:
+        cls: weight of the classes. Default: 2.
+        mask: weight of the cross-entropy of the masks. Default: 5.
+        dice: weight of the Dice loss of the masks. Default: 5.
+    """
 
     cls: NotNegative
     mask: NotNegative
@@ -55,13 +61,14 @@ class LossWeights(TypedDict, total=False):
 
 
 class PointOptions(TypedDict, total=False):
-    """The points at which masks are compared, as in Mask2Former.
+    """How masks are compared at sampled points, as in Mask2Former.
 
     Attributes:
         num_points: number of points of a mask. Default: 12544.
-        oversample_ratio: factor by which more points are drawn, of which the most uncertain are
+        oversample_ratio: this many times more points are drawn, and the most uncertain of them are
             kept. Default: 3.
-        importance_sample_ratio: fraction of the points chosen in this way. Default: 0.75.
+        importance_sample_ratio: fraction of the points that are chosen in this way. The others are
+            random. Default: 0.75.
     """
 
     num_points: PositiveInt
@@ -85,17 +92,17 @@ class FusionOptions(TypedDict, total=False):
 class EoMTHead(Mask2FormerHead):
     """Mask2Former's loss on every prediction of an EoMT (arXiv:2503.19108, Section 3.1).
 
-    The backbone is an :class:`~vit_plugin.models.EoMT`. The head has no parameters. Loss, matching
-    and masks are those of MMDetection's ``Mask2FormerHead``. It is the ``panoptic_head`` of a
-    ``Mask2Former`` detector.
+    It is the ``panoptic_head`` of a ``Mask2Former`` detector whose backbone is an
+    :class:`~vit_plugin.models.EoMT` or a PMT. The head has no parameters. Loss, matching and
+    post-processing are those of MMDetection's ``Mask2FormerHead``.
 
     Args:
         num_things_classes: number of classes of countable objects.
         num_stuff_classes: number of other classes; 0 for instance segmentation.
         loss_weights: see :class:`LossWeights`.
-        no_object_weight: weight of queries without an object in the loss of the classes.
+        no_object_weight: weight of queries without an object in the classification loss.
         train_cfg: see :class:`PointOptions`.
-        test_cfg: MMDetection's, which the fusion head reads.
+        test_cfg: accepted because the detector passes it; only the fusion head reads it.
         init_cfg: MMEngine's initialization config.
 
     Raises:
@@ -117,6 +124,7 @@ class EoMTHead(Mask2FormerHead):
         self.num_things_classes, self.num_stuff_classes = num_things_classes, num_stuff_classes
         self.num_classes = num_things_classes + num_stuff_classes
         self.test_cfg, self.train_cfg = test_cfg, train_cfg
+        # Methods of Mask2FormerHead read these options and losses as attributes.
         for name, value in {**POINT_SAMPLING, **(train_cfg or {})}.items():
             setattr(self, name, value)
         costs = []
@@ -134,9 +142,15 @@ class EoMTHead(Mask2FormerHead):
     def forward(
         self, x: Sequence[Prediction], batch_data_samples: Any = None
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Predictions -> classes (B, Q, num_classes + 1), masks (B, Q, H, W), float32.
+        """The predictions of the backbone, as Mask2FormerHead's methods take them.
 
-        The input is the backbone's output, a pair of classes and masks for each prediction.
+        Args:
+            x: class logits and mask logits of each prediction.
+            batch_data_samples: unused.
+
+        Returns:
+            The class logits (B, Q, num_classes + 1) of all predictions, and their mask logits (B,
+            Q, H, W), in at least float32.
         """
         classes, masks = (
             [part.to(torch.promote_types(part.dtype, torch.float32)) for part in parts]

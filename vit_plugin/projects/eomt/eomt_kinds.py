@@ -1,6 +1,9 @@
-"""The fields of EoMT's configs in transformers 5.24, with their defaults.
+"""The fields of EoMT's configs in transformers 5.24.
 
-``models/eomt/configuration_eomt.py`` and ``models/eomt_dinov3/configuration_eomt_dinov3.py``.
+They are those of ``configuration_eomt.py`` and ``configuration_eomt_dinov3.py``.
+
+A ``ConfigKind`` has every field of a config class: those that affect predictions with their
+defaults, and the others by the reason why they do not. A field in neither is an error.
 """
 
 from vit_plugin.weights.encoder_kinds import DINOV3_BIASES, DINOV3_UNUSED
@@ -43,7 +46,7 @@ EOMT_DINOV3_KIND = transformers_kind(
         _SHARED,
         intermediate_size=4096,
         rope_parameters=None,
-        rope_theta=100.0,  # in files before 5.0
+        rope_theta=100.0,  # in files of transformers before 5.0
         use_gated_mlp=False,
         **DINOV3_BIASES,
     ),

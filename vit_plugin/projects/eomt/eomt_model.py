@@ -5,7 +5,9 @@ from vit_plugin.config.task_model import ONE_RATE, ModelFacts, TaskModel
 
 
 def _backbone(facts: ModelFacts, min_queries: int) -> Section:
-    """The backbone with queries, in as many of its last blocks as the authors have, at most half.
+    """The config of an ``EoMT``.
+
+    The number of blocks with queries is the authors' for this depth, but at most half of the depth.
 
     Args:
         facts: facts about the data and the backbone.
@@ -32,7 +34,7 @@ def eomt_mask2former(backbone: Section, **class_counts: int) -> Section:
 
     Args:
         backbone: the config of an ``EoMT``.
-        **class_counts: see :attr:`ModelFacts.class_counts`.
+        **class_counts: ``num_things_classes`` and ``num_stuff_classes``.
     """
     return dict(
         type='Mask2Former',
@@ -52,12 +54,14 @@ def eomt_mask2former(backbone: Section, **class_counts: int) -> Section:
 
 
 def _mask2former(facts: ModelFacts) -> Section:
+    """The model for instance and panoptic masks."""
     model = eomt_mask2former(_backbone(facts, 200 if facts.is_wide else 40), **facts.class_counts)
     model['test_cfg'] |= facts.output_kinds
     return dict(model, train_cfg=dict(num_points=facts.mask_points))
 
 
 def _semantic(facts: ModelFacts) -> Section:
+    """The model for semantic segmentation."""
     points = dict(num_points=facts.mask_points)
     head = dict(type='vit_plugin.EoMTDecodeHead', num_classes=facts.classes, train_cfg=points)
     return dict(backbone=_backbone(facts, 100 if facts.is_wide else 20), decode_head=head)
@@ -67,7 +71,7 @@ EOMT_MASK2FORMER = TaskModel(
     'an EoMT',
     _mask2former,
     schedules=dict(fine_tuned=dict(ONE_RATE, rate=2e-4, clip=0.01)),
-    imports=('vit_plugin.detection', 'mmdet.models'),  # for its losses
+    imports=('vit_plugin.detection', 'mmdet.models'),  # its losses are MMDetection's in any task
     hooks=(dict(type='vit_plugin.MaskAnnealingHook'),),
 )
 EOMT_SEMANTIC = EOMT_MASK2FORMER._replace(build=_semantic)

@@ -1,4 +1,10 @@
-"""The naming tables of EoMT and PMT: the authors' and transformers'."""
+"""The weight names of EoMT and PMT in the authors' files and in transformers, and ours.
+
+EoMT has queries among the tokens of its encoder. PMT has a frozen encoder, and a decoder with the
+queries. A :class:`~vit_plugin.weights.rules.Rule` maps a pattern of their names to a pattern of
+ours, and is used to read and to write. The first rule that matches a name is used, so narrow
+patterns come before wide ones. Rules with ``written=False`` only read other names for the same.
+"""
 
 from typing import Any
 
@@ -7,16 +13,18 @@ from vit_plugin.weights.formats.own import LAYER_NAMES, TOKENS
 from vit_plugin.weights.rules import COMPUTED, POSITION_ROWS, Format, Rule, pair, separate_qkv
 from vit_plugin.weights.traits import EPS_1E_5, EPS_1E_6, GELU, KnownNumerics, is_gated
 
-_LOSS = {'criterion.empty_weight': 'weights of the loss, which the head has in its config'}
+# Names of tensors that may stay unused -> the reason, which a report gives after the name.
+_LOSS = {'criterion.empty_weight': 'class weights of the loss, which the head has in its config'}
 _UNUSED = {
     **_LOSS,
-    'encoder.pixel_(mean|std)': 'of the preprocessor',
+    'encoder.pixel_(mean|std)': 'the normalization of images, which the preprocessor has',
     'rope.inv_freq': COMPUTED,
     'encoder.backbone.rope_embeddings.inv_freq': COMPUTED,
 }
 
 
 def _queries(prefix: str = '') -> tuple[Rule, ...]:
+    """The rules of the queries, which have the authors' names here."""
     return tuple(
         Rule(f'{prefix}{part}', f'queries.{part}')
         for part in (
@@ -29,7 +37,7 @@ def _queries(prefix: str = '') -> tuple[Rule, ...]:
     )
 
 
-# The authors' PMT. Published files have only the decoder.
+# The decoder of the authors' PMT. Published files have nothing else.
 _DECODER = (
     *_queries('decoder.'),
     Rule('bn.{i}.{rest}', 'decoder.laterals.{i}.bn.{rest}'),
@@ -41,11 +49,11 @@ _DECODER = (
 
 
 def _authors_format(name: str, *rules: Rule, **fields: Any) -> Format:
-    """A format of the authors, with these rules and further fields."""
+    """A format of the authors, with these rules and further arguments of :class:`Format`."""
     return Format(name, rules, prefixes=('network.', ''), ignored=_UNUSED, **fields)
 
 
-# EoMT on a timm model.
+# An encoder of timm, whose names are ours.
 _IN_TIMM = tuple(
     Rule(f'encoder.backbone.{name}', name)
     for name in (*TOKENS, *LAYER_NAMES, 'patch_embed.backbone.{rest}')
@@ -60,12 +68,13 @@ _DINOV3 = dinov3(
     'encoder.backbone.(patch_embed|embeddings)',
     'encoder.backbone.norm',
 )
-# EoMT on DINOv3. Its files store the difference to DINOv3's weights.
+# EoMT on DINOv3. The authors' files have the differences from DINOv3's weights.
 EOMT_DINOV3 = _authors_format(
     'eomt_dinov3', *_DINOV3, *_queries(), known_numerics=(KnownNumerics(EPS_1E_5),)
 )
 PMT_DINOV3 = _authors_format('pmt_dinov3', *_DINOV3, *_DECODER, has_backbone=False)
 
+# The queries in transformers.
 _HF = (
     Rule('query.weight', 'queries.q.weight'),
     *pair('class_predictor.', 'queries.class_head'),
@@ -81,6 +90,7 @@ _HF = (
 HF_EOMT = Format(
     'hf_eomt',
     (
+        # A gated MLP has the names of three layers, or below of two (`weights_in`, `weights_out`).
         *two_gates('layers.{i}'),
         *pair('layers.{i}.mlp.down_proj.', 'blocks.{i}.mlp.fc2', written=is_gated),
         Rule('embeddings.cls_token', 'cls_token'),
@@ -106,7 +116,7 @@ HF_EOMT_DINOV3 = Format(
     (*dinov3('layers.{i}', 'embeddings', 'layernorm'), *_HF),
     ignored={
         **_LOSS,
-        'embeddings.mask_token': 'of masked pre-training',
+        'embeddings.mask_token': 'the token of masked pre-training',
         'rope_embeddings.inv_freq': COMPUTED,
     },
 )

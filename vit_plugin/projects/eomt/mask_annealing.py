@@ -1,4 +1,7 @@
-"""Anneal EoMT's attention masks, as a function of the position in the run."""
+"""A hook that anneals the attention masks of EoMT's queries away during a training.
+
+Masks help queries to learn. A model that works without them predicts in a single pass.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,23 +22,23 @@ Fractions = Annotated[Sequence[Fraction], Field(min_length=1)]
 
 @HOOKS.register_module()
 class MaskAnnealingHook(Hook):
-    """Anneals away the masks of an :class:`~vit_plugin.models.EoMT` (arXiv:2503.19108).
+    """Anneals the masks of an :class:`~vit_plugin.models.EoMT` or a PMT (arXiv:2503.19108).
 
-    For each block with queries, the probability that a query is masked is 1 until ``begin``, then
-    (1 - progress) ** ``power``, and 0 from ``end`` on. It depends only on the iteration, so that a
-    resumed run is the same.
+    For each block with queries, the probability that a query is masked is 1 until ``begin``, 0 from
+    ``end`` on, and between them (1 - t) ** ``power``, where t grows from 0 to 1. It depends only on
+    the iteration, so that a resumed run is the same.
 
     Args:
-        begin: where the annealing of each block begins, as a fraction of the run. Default: one
-            block after the other, in equal intervals, with one more interval before the first block
-            and after the last, as the authors train on DINOv2.
-        end: where the annealing of each block ends, as a fraction of the run.
+        begin: when the annealing of each block begins, as a fraction of the run. Default: one block
+            after the other, in equal intervals, with one more interval before the first block and
+            after the last, as the authors train on DINOv2.
+        end: when the annealing of each block ends, as a fraction of the run.
         power: exponent of the decrease.
 
     Raises:
-        ConfigError: if only one of ``begin`` and ``end`` is given, if an interval ends before it
-            begins, or if their length is not the number of blocks with queries. In a run, if the
-            model has no masked queries.
+        ConfigError: if only one of ``begin`` and ``end`` is given, or if an interval does not end
+            after it begins. In a run, if the model has no masked queries, or if there is not one
+            interval for each block with queries.
     """
 
     priority = 'ABOVE_NORMAL'  # before EMAHook, which copies buffers
@@ -48,17 +51,17 @@ class MaskAnnealingHook(Hook):
         ):
             raise ConfigError(
                 f'MaskAnnealingHook: begin={begin} and end={end} must have one fraction for each '
-                'block with queries, and none may end before it begins; change them, or leave '
-                'both out.'
+                'block with queries, and each block must end after it begins; change them, or '
+                'leave both out.'
             )
         self.begin, self.end, self.power = begin, end, power
 
-    def probs(self, number: int, position: float) -> list[float]:
-        """The probabilities for ``number`` blocks at a position in the run, from 0 to 1."""
+    def probs(self, num_blocks: int, position: float) -> list[float]:
+        """The probability for each block at a position in the run, from 0 to 1."""
         intervals = (
             zip(self.begin, self.end, strict=True)
             if self.begin and self.end
-            else pairwise(i / (number + 2) for i in range(1, number + 2))
+            else pairwise(i / (num_blocks + 2) for i in range(1, num_blocks + 2))
         )
         return [
             (1 - min(max((position - first) / (last - first), 0.0), 1.0)) ** self.power
@@ -85,6 +88,7 @@ class MaskAnnealingHook(Hook):
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
+        # The runner counts the iteration only after this call.
         self._set_probs((runner.iter + 1) / runner.max_iters)
 
     def _set_probs(self, position: float) -> None:

@@ -1,4 +1,8 @@
-"""Queries among the tokens of an encoder, and their masks and classes (arXiv:2503.19108)."""
+"""The queries of EoMT and PMT, and how they become classes and masks (arXiv:2503.19108).
+
+Queries are tokens in front of those of the image, in the last blocks of a transformer. Classes are
+predicted from a query, and masks from its product with the upscaled map of patches.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +15,8 @@ from torch import Tensor, nn
 from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.encoder import Encoder
 
-Prediction = tuple[Tensor, Tensor]  # logits of the classes and of the masks
+# Logits of the classes (B, Q, num_classes + 1) and of the masks (B, Q, H, W).
+Prediction = tuple[Tensor, Tensor]
 
 
 class UpscaleBlock(nn.Sequential):
@@ -28,18 +33,24 @@ class UpscaleBlock(nn.Sequential):
 class MaskQueries(nn.Module):
     """Queries that pass through blocks with image tokens (arXiv:2503.19108, Section 3.2).
 
-    In training, a prediction precedes each of these blocks, and a query attends only to the patches
-    of its own mask. ``attn_mask_probs`` are the probabilities of this masking, one per block. Below
-    1, some queries attend to all patches. In eval mode, masks apply only if a probability is above
-    0. The names of the parameters are the authors'.
+    In training, masks are predicted before each of these blocks, and within the block a query
+    attends only to the patches of its own mask. A training anneals this masking away, so that a
+    trained model needs no predictions before its last one. The names of the parameters are the
+    authors'.
 
     Args:
         embed_dims: width of the tokens.
         num_queries: number of queries.
         num_classes: number of classes. An additional last logit stands for "no object".
         num_blocks: number of blocks with queries.
-        stride: pixels of a patch. Masks have a stride of 4 to 7 pixels, or half of the stride if
-            it is below 8.
+        stride: side of a patch in pixels. Masks have a stride of 4 to 7 pixels, or half of the
+            stride if it is below 8.
+
+    Attributes:
+        attn_mask_probs: for each block, the probability that a query is masked. Otherwise it
+            attends to all patches.
+        masked_in_eval: whether queries are masked in eval mode, which is so if any probability is
+            above 0.
     """
 
     def __init__(
@@ -62,7 +73,7 @@ class MaskQueries(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Mask every query in every block."""
+        """Set the probabilities to 1: every query is masked in every block."""
         nn.init.ones_(self.attn_mask_probs)
         self.masked_in_eval = True
 
@@ -72,9 +83,9 @@ class MaskQueries(nn.Module):
         self.masked_in_eval = any(probs)
 
     def forward(self, x: Tensor, grid: Grid) -> Prediction:
-        """Normed tokens (B, Q + N, C) -> classes (B, Q, num_classes + 1), masks (B, Q, H, W).
+        """Normed tokens (B, Q + N, C), queries first -> a prediction.
 
-        Both are logits.
+        The last h*w tokens are the patches of ``grid``. H and W are h and w times the upscaling.
         """
         queries = x[:, : self.q.num_embeddings]
         patches = x[:, -grid[0] * grid[1] :].mT.unflatten(2, grid)  # (B, C, h, w)
@@ -92,7 +103,7 @@ class MaskQueries(nn.Module):
     ) -> tuple[Prediction, ...]:
         """Run the blocks from ``start`` on, with the queries in front of the tokens.
 
-        Returns all predictions in order; the last is the final one.
+        Returns the predictions before each block, if queries are masked, and the final one.
 
         Args:
             blocks: the encoder.
@@ -110,15 +121,21 @@ class MaskQueries(nn.Module):
                 predictions.append(self(norm(x), grid))
                 _, masks = predictions[-1]
                 mask = self.attention_mask(masks, grid, x.shape[1], self.attn_mask_probs[i - start])
-            x = blocks.run_blocks(x, grid, i, i + 1, rotations=rotations, mask=mask)
+            x = blocks.run_blocks(x, grid, i, i + 1, position_inputs=rotations, mask=mask)
         return *predictions, self(norm(x), grid)
 
     @torch.no_grad()
     def attention_mask(self, masks: Tensor, grid: Grid, num_tokens: int, prob: Tensor) -> Tensor:
-        """The attention mask (B, 1, Q, Q + N) of the queries.
+        """The attention mask (B, 1, Q, Q + N) of the queries: True where they attend.
 
         A query attends to the patches of its mask and to all tokens that are not patches. With
-        probability 1 - ``prob``, it attends to all patches.
+        probability 1 - ``prob``, it attends to all patches. Other tokens are not masked.
+
+        Args:
+            masks: logits of the masks (B, Q, H, W).
+            grid: rows and columns of patches (h, w).
+            num_tokens: number of tokens, Q + N.
+            prob: probability that a query is masked.
         """
         inside = F.interpolate(masks, grid, mode='bilinear').flatten(2) > 0  # (B, Q, h*w)
         unmasked = torch.rand(inside.shape[:2], device=inside.device) >= prob
@@ -127,12 +144,19 @@ class MaskQueries(nn.Module):
 
 
 def doublings(stride: int) -> int:
-    """The number of upscaling blocks for patches of this many pixels: 2 for 16 to 31 pixels."""
+    """The number of upscaling blocks for patches with this side in pixels, such as 2 for 16 to 31.
+
+    With 2 or more, masks have a stride of 4 to 7 pixels.
+    """
     return max(1, stride.bit_length() - 3)
 
 
 def _read_probs(queries: MaskQueries, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """``load_state_dict`` hook: read the buffer once, since a graph must not depend on it."""
+    """``load_state_dict`` hook that sets ``masked_in_eval``.
+
+    The forward reads this bool instead of the buffer, since an exported graph cannot branch on the
+    value of a tensor.
+    """
     probs = state.get(f'{prefix}attn_mask_probs')
     if probs is not None:
         queries.masked_in_eval = bool((probs > 0).any())

@@ -1,4 +1,4 @@
-"""PMT: masks from several depths of a frozen transformer (arXiv:2603.25398)."""
+"""PMT: segmentation from several depths of a frozen Vision Transformer (arXiv:2603.25398)."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from .mask_queries import MaskQueries
 
 
 class Lateral(nn.Module):
-    """Adapter for the tokens of one depth: a norm over all tokens, residual MLP, channel scales."""
+    """Adapter for the tokens of one depth: a norm, a residual MLP, and a scale per channel."""
 
     def __init__(self, embed_dims: int, norm_cfg: NormConfig) -> None:
         super().__init__()
@@ -38,14 +38,19 @@ class Lateral(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, C) -> tokens (B, N, C)."""
+        # `bn` takes a map, here (B, C, N, 1).
         x = self.bn(x.mT[..., None])[..., 0].mT
         return (x + self.projection(x)) * self.scaler
 
 
 class Decoder(nn.Module):
-    """Decoder of a :class:`PMT`: transformer blocks on the sum of several depths.
+    """The modules of a PMT's decoder, which :meth:`PMT.forward` runs.
 
-    Only holds the modules; :meth:`PMT.forward` runs them.
+    The blocks, with rotary positions, are those of DINOv3.
+
+    Args:
+        backbone: the encoder, whose width, heads and number of depths the decoder shares.
+        num_blocks, feedforward_channels, norm_cfg: see :class:`PMT`.
     """
 
     def __init__(
@@ -83,18 +88,19 @@ class Decoder(nn.Module):
 class PMT(VisionTransformer):
     """A :class:`VisionTransformer`, frozen by default, with a decoder for classes and masks.
 
-    The decoder sums the tokens of several depths. Its own blocks process them together with
-    queries, like the last blocks of an :class:`~vit_plugin.models.EoMT`, and the heads are EoMT's.
+    The decoder adapts and sums the tokens of several depths. Its blocks process them together with
+    queries, like the last blocks of an :class:`~vit_plugin.models.EoMT`. It takes the same heads.
 
     Args:
         num_classes: number of classes.
         num_queries: number of queries. The authors have 100 for semantic and 200 for panoptic and
             instance masks.
         num_blocks: number of blocks of the decoder.
-        feedforward_channels: width of the MLP in these blocks. Default: 4 times that of the tokens.
+        feedforward_channels: width of the MLP in these blocks. Default: 4 times the width of the
+            tokens.
         norm_cfg: the norm of the tokens of each depth.
         **kwargs: see :class:`VisionTransformer`, without ``out_type``. By default, ``out_indices``
-            are the last blocks of four groups, and ``frozen_stages`` is ``'all'``.
+            are the last blocks of four equal groups, and ``frozen_stages`` is ``'all'``.
 
     Raises:
         ConfigError: for an ``out_type``, or if the patch size varies.
@@ -133,9 +139,9 @@ class PMT(VisionTransformer):
         )
 
     def forward(self, images: Tensor) -> tuple[Any, ...]:
-        """Images (B, in_channels, H, W) -> class and mask logits, as in an EoMT.
+        """Images (B, in_channels, H, W) -> predictions, as in an EoMT.
 
-        See :class:`~vit_plugin.models.EoMT`.
+        See ``EoMT.forward``.
         """
         depths, grid = self.features(images)
         decoder = self.decoder

@@ -1,4 +1,9 @@
-"""EoMT in the format of transformers, for semantic, instance and panoptic segmentation."""
+"""Read EoMT in the format of transformers, for semantic, instance and panoptic segmentation.
+
+The result is the config of the same model here. Each field of the ``config.json`` has to be read,
+required to have a supported value, compared with the weights, or ignored:
+:class:`~vit_plugin.weights.foreign_config.ForeignConfig` rejects others.
+"""
 
 from mmengine.logging import print_log
 
@@ -14,29 +19,31 @@ from .eomt_kinds import EOMT_DINOV3_KIND, EOMT_KIND, ROPE_KIND
 from .eomt_model import eomt_mask2former
 from .mask_queries import doublings
 
-KNOWN_CLASSES = {
+# Number of classes -> the data set whose class names are taken if a file states none.
+DATA_SETS = {
     80: 'mmdet.datasets.coco:CocoDataset',
     133: 'mmdet.datasets.coco_panoptic:CocoPanopticDataset',
     150: 'mmseg.datasets.ade:ADE20KDataset',
 }
-# The classes of COCO's panoptic task, and of things among them.
+# The number of classes of COCO's panoptic task, and of things among them, which come first.
 NUM_COCO_CLASSES, NUM_COCO_THINGS = 133, 80
 
 
-def eomt(published: Published) -> tuple[Section, list[str]] | None:
+def read_eomt(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an EoMT and its classes. None if it is another model.
 
-    The preprocessor shows the task: it splits images into squares for semantic segmentation, and
-    pads them otherwise.
+    The config does not state the task. The preprocessor shows it: it splits images into squares for
+    semantic segmentation, and pads them otherwise. Panoptic models are recognized by the number of
+    COCO's classes.
 
     Raises:
-        ConfigError: if the model is not supported.
+        ConfigError: if the model is not supported, or if its task is not clear.
     """
-    if published.kind not in ('eomt', 'eomt_dinov3'):
+    if published.model_type not in ('eomt', 'eomt_dinov3'):
         return None
     rows = published.shape('class_predictor.weight')[0] - 1  # the last row is "no object"
     classes = _class_names(published.names, rows)
-    has_position_table = published.kind == 'eomt'
+    has_position_table = published.model_type == 'eomt'
     name = f'Eomt{"" if has_position_table else "Dinov3"}ForUniversalSegmentation'
     config = published.described_by(EOMT_KIND if has_position_table else EOMT_DINOV3_KIND, name)
     if config is None:
@@ -65,8 +72,8 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
 
 
 def _backbone(published: Published, config: ForeignConfig, rows: int) -> Section:
-    """The transformer with its queries."""
-    config.get('image_size', PositiveInt)  # transformers only takes squares
+    """The config of an ``EoMT`` with this many classes."""
+    config.get('image_size', PositiveInt)  # an error for a pair; transformers only takes squares
     config.require('hidden_act', 'gelu', 'gelu_python')  # also the activation of the mask head
     queries, blocks = (published.shape(name)[0] for name in ('query.weight', 'attn_mask_probs'))
     backbone = encoder_section(published, config)
@@ -76,7 +83,8 @@ def _backbone(published: Published, config: ForeignConfig, rows: int) -> Section
         num_upscale_blocks=published.count('upscale_block.block.'),
     )
     config.require('num_upscale_blocks', doublings(backbone['arch']['patch_size']))
-    # The table is for a single size. The authors' code resamples it as timm does.
+    # transformers takes only images of the table's size. The authors' code resamples the table as
+    # timm does.
     table = dict(prefix_rows=False, interpolate_mode='bicubic')
     return dict(
         backbone,
@@ -84,12 +92,16 @@ def _backbone(published: Published, config: ForeignConfig, rows: int) -> Section
         num_classes=rows,
         num_queries=queries,
         num_blocks=blocks,
-        pos_embed=table if published.kind == 'eomt' else _rotary(config),
+        pos_embed=table if published.model_type == 'eomt' else _rotary(config),
     )
 
 
 def _rotary(config: ForeignConfig) -> Section:
-    """The rotary positions, from ``rope_parameters`` or the entry of files before 5.0."""
+    """The rotary positions.
+
+    They are stated in ``rope_parameters``, or in files of transformers before 5.0 in
+    ``rope_theta``.
+    """
     rope = config.part('rope_parameters', {'': ROPE_KIND}, {})
     if rope.get('rope_theta', Positive | None) is None:
         return dinov3_rotary(config)
@@ -98,9 +110,12 @@ def _rotary(config: ForeignConfig) -> Section:
 
 
 def _class_names(names: dict[int, str], rows: int) -> list[str]:
-    """The class names in the file, else those of a data set with as many classes (logged)."""
+    """The class names in the file, or if it has none, those of a data set with ``rows`` classes.
+
+    The second case is logged. Rows without any name get their number.
+    """
     is_default = all(name.startswith(DEFAULT_CLASS_PREFIX) for name in names.values())
-    data_set = KNOWN_CLASSES.get(rows)
+    data_set = DATA_SETS.get(rows)
     if is_default and data_set:
         print_log(
             f'The file names no classes; its {rows} are taken as those of {data_set}.', 'current'

@@ -1,4 +1,7 @@
-"""LW-DETR, a real-time detector, and the names of RF-DETR (arXiv:2406.03459, arXiv:2511.09554)."""
+"""LW-DETR, a real-time detector (arXiv:2406.03459).
+
+RF-DETR (arXiv:2511.09554) has the same projector and decoder, so its weight names are here as well.
+"""
 
 from vit_plugin.project import Project
 
@@ -18,7 +21,7 @@ PROJECT = Project(
         'lw-detr-small': ('Apache-2.0', 640, 'hf://AnnaZhang/lwdetr_small_60e_coco'),
     },
     models={('detection', 'lw-detr'): 'vit_plugin.projects.lw_detr.lw_detr_model:LW_DETR'},
-    published={'LW-DETR': 'vit_plugin.projects.lw_detr.published_lw_detr:lw_detr'},
+    published={'LW-DETR': 'vit_plugin.projects.lw_detr.published_lw_detr:read_lw_detr'},
     deployed={
         ('bbox_head', 'LWDETRHead'): 'vit_plugin.tasks.detection.deployed_detectors:DeployedDETR',
     },

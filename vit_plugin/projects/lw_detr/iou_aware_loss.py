@@ -1,4 +1,4 @@
-"""The classification loss of LW-DETR."""
+"""LW-DETR's classification loss, whose targets depend on the IoU of each matched box."""
 
 import torch
 import torch.nn.functional as F
@@ -18,12 +18,14 @@ with needed_by('IoUAwareBCELoss'):
 class IoUAwareBCELoss(QualityFocalLoss):
     """The IoU-aware loss of LW-DETR (arXiv:2406.03459), after Align-DETR's (arXiv:2304.07527).
 
-    With the score s of a matched class, the overlap (IoU) u of its box and
-    t = max(s^alpha u^(1 - alpha), 0.01), its loss is -t log s - (1 - t) log(1 - s). For any other
-    class it is -s^gamma log(1 - s).
+    Let s be the score of a query for the class of its object, u the IoU of their boxes, and
+    t = max(s^alpha u^(1 - alpha), 0.01). The loss is -t log s - (1 - t) log(1 - s). For any other
+    class, and for queries without an object, it is -s^gamma log(1 - s).
+
+    The base class makes a head pass the IoUs, see ``GroupedDETRHead``.
 
     Args:
-        alpha, gamma: see the formulas.
+        alpha, gamma: exponents in the formulas.
         loss_weight: factor of the loss.
     """
 
@@ -40,16 +42,18 @@ class IoUAwareBCELoss(QualityFocalLoss):
         weight: Tensor | None = None,
         avg_factor: float | Tensor = 1.0,
     ) -> Tensor:
-        """Logits (N, C), classes (N,) and overlaps (N,) -> the sum divided by ``avg_factor``.
+        """The sum of the losses, divided by ``avg_factor``.
 
-        Class C stands for no object.
+        Args:
+            pred: logits (N, C).
+            target: classes (N,), where C stands for no object, and IoUs (N,).
+            weight: weight of each query (N,).
+            avg_factor: divisor of the sum.
         """
-        labels, overlaps = target
+        labels, ious = target
         scores = pred.sigmoid()
         matched = F.one_hot(labels, pred.shape[1] + 1)[:, :-1].bool()
-        quality = (
-            (scores**self.alpha * overlaps[:, None] ** (1 - self.alpha)).clamp(min=0.01).detach()
-        )
+        quality = (scores**self.alpha * ious[:, None] ** (1 - self.alpha)).clamp(min=0.01).detach()
         positive = torch.where(matched, quality, 0)
         negative = torch.where(matched, 1 - quality, scores**self.beta)
         loss = -positive * F.logsigmoid(pred) - negative * F.logsigmoid(-pred)

@@ -1,8 +1,11 @@
-"""The naming tables of LW-DETR and RF-DETR: backbone, projector and decoder.
+"""The weight names of LW-DETR and RF-DETR in published files, and ours.
 
-Names in files come first: those that ``save_pretrained`` of transformers writes by its
-``conversion_mapping``, which for RF-DETR are the authors'. The others are the names of
-transformers' modules.
+A :class:`~vit_plugin.weights.rules.Rule` maps a pattern of their names to a pattern of ours, and
+is used to read and to write. The first rule that matches a name is used.
+
+A model of transformers has two sets of names: those of its modules, and those in its files, which
+``save_pretrained`` makes from them by its ``conversion_mapping``. For RF-DETR the names in files
+are the authors'. Both are read, and ``written`` chooses the set to write.
 """
 
 from typing import Any
@@ -12,7 +15,8 @@ from vit_plugin.weights.formats.plain_block import plain_block
 from vit_plugin.weights.rules import CLASS_TOKEN_ROW, Format, Rule, Transform, pair, separate_qkv
 from vit_plugin.weights.traits import EPS_1E_6, GELU, KnownNumerics
 
-# The decoder: names in files of RF-DETR, names in transformers' modules, and ours.
+# The decoder: names in files of RF-DETR; names of transformers' modules, which LW-DETR also has in
+# its files; and ours, in an LWDETRHead.
 _DECODER: tuple[Any, ...] = (
     ('refpoint_embed.{rest}', 'model.reference_point_embed.{rest}', 'reference.{rest}'),
     ('query_feat.{rest}', 'model.query_feat.{rest}', 'content.{rest}'),
@@ -84,10 +88,11 @@ _DECODER: tuple[Any, ...] = (
 
 
 def _decoder(writes_file_names: bool) -> tuple[Rule, ...]:
-    """Rules of the decoder. They read both columns of names, and write one of them.
+    """Rules of the decoder. They read both sets of names.
 
     Args:
-        writes_file_names: whether the names in files are written, instead of those of modules.
+        writes_file_names: whether the names in RF-DETR's files are written, instead of those of
+            transformers' modules.
     """
     return tuple(
         Rule(theirs, f'bbox_head.{ours}', written=is_written)
@@ -96,7 +101,7 @@ def _decoder(writes_file_names: bool) -> tuple[Rule, ...]:
     )
 
 
-# First components of keys without a prefix.
+# Beginnings of names that do not have the prefix of the backbone.
 _OUTSIDE = (
     'model.',
     'transformer.',
@@ -162,7 +167,15 @@ HF_LW_DETR = Format(
 
 
 def _projector(c2f: str, norm: str, level: str, written: bool) -> tuple[Rule, ...]:
-    """The rules of a level of RF-DETR's projector, whose C2f and norm have these names."""
+    """The rules of RF-DETR's projector.
+
+    The authors name layers ``cv`` and ``bn``, which are ``conv`` and ``norm`` in transformers.
+
+    Args:
+        c2f, norm: their names of the C2f block and the norm.
+        level: our name of the level.
+        written: see :class:`~vit_plugin.weights.rules.Rule`.
+    """
     return (
         Rule(
             f'{c2f}.(m|bottlenecks).{{j}}.(cv|conv){{k+1}}.(bn|norm).{{rest}}',
@@ -188,7 +201,7 @@ HF_RF_DETR = Format(
     'hf_rf_detr',
     (
         *HF_DINOV2.rules,
-        # Files may have several levels; transformers' modules have one.
+        # Names in files, with any number of levels, and of transformers' modules, which have one.
         *_projector(
             'backbone.0.projector.stages.{i}.0',
             'backbone.0.projector.stages.{i}.1',

@@ -10,11 +10,16 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import Depth, InitConfig, PositiveInt, Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
-from vit_plugin.projects.detr_family.decoder_memory import EDGE, DecoderMemory, Sizes, apply_deltas
+from vit_plugin.projects.detr_family.decoder_memory import (
+    ANCHOR_MARGIN,
+    DecoderMemory,
+    Sizes,
+    apply_deltas,
+)
 from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching
 from vit_plugin.registry import MODELS
 
-from .query_decoder import DecoderCfg, DecoderLayer, QueryTest, read_test_cfg
+from .query_decoder import DecoderCfg, DecoderLayer, QueryTestCfg, complete_test_cfg
 
 with needed_by('LWDETRHead'):
     make_importable()
@@ -26,12 +31,12 @@ with needed_by('LWDETRHead'):
 
 @MODELS.register_module()
 class LWDETRHead(GroupedDETRHead):
-    """Decoder of LW-DETR (arXiv:2406.03459, Section 3.1) and RF-DETR, without an encoder before it.
+    """The decoder and the losses of LW-DETR (arXiv:2406.03459, Section 3.1) and RF-DETR.
 
-    Every position of the maps proposes a box. The best become queries (two stages,
-    arXiv:2010.04159), which the layers refine. Training uses several groups of queries, prediction
-    only the first (arXiv:2207.13085). It is the ``bbox_head`` of a ``SingleStageDetector``. Costs,
-    losses and post-processing are MMDetection's.
+    Every position of the maps proposes a box. The best proposals become the boxes of the queries
+    (two stages, arXiv:2010.04159), which the layers refine. Training uses several groups of
+    queries, prediction only the first (arXiv:2207.13085). It is the ``bbox_head`` of a
+    ``SingleStageDetector``. Costs, losses and post-processing are MMDetection's.
 
     Args:
         num_classes: number of classes.
@@ -39,26 +44,26 @@ class LWDETRHead(GroupedDETRHead):
         num_groups: number of groups in training.
         num_levels: number of maps.
         embed_dims: channels of the maps.
-        unused_rows: rows of the classification layers that are not a class, as in published
-            weights: they affect proposals, but are never predicted.
-        empty_proposals: whether positions without a box, in padding and at the border of large
-            maps, propose an empty one, as in Roboflow's code. transformers leaves them out.
+        unused_rows: rows of the classification layers that are not a class, as published weights
+            have them. They affect which proposals are best, but are never predicted.
+        empty_proposals: whether positions without a valid anchor, in padding and at the border,
+            propose an empty box, as in Roboflow's code. transformers leaves them out.
         decoder: its layers, see :class:`~vit_plugin.projects.lw_detr.query_decoder.DecoderCfg`.
         loss_cls, loss_bbox, loss_iou: MMDetection's losses. They apply to the proposals and to
             every layer.
         train_cfg: MMDetection's, with a ``HungarianAssigner`` of queries to objects. Default:
             LW-DETR's costs.
-        test_cfg: ``max_per_img``, the maximum number of boxes per image. ``num_queries`` and
-            ``num_layers`` make predictions faster with fewer of both; no training is needed. The
-            detector passes its own ``test_cfg``.
+        test_cfg: see :class:`~vit_plugin.projects.lw_detr.query_decoder.QueryTestCfg`. The detector
+            passes its own ``test_cfg``.
         init_cfg: MMEngine's initialization config.
 
     Raises:
         ConfigError: if ``test_cfg`` has more queries or layers than there are, or if
-            ``unused_rows`` is out of range. In the forward, if it gets other maps, or maps with
-            fewer positions than queries.
+            ``unused_rows`` is out of range. In the forward, if the number of maps or their channels
+            differ from the arguments, or if the maps have fewer positions than queries.
     """
 
+    # Former arguments -> how they are written now, for the message about them.
     renamed_arguments = {name: f'decoder=dict({name}=...)' for name in DecoderCfg.__annotations__}
 
     def __init__(
@@ -75,7 +80,7 @@ class LWDETRHead(GroupedDETRHead):
         loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=5.0),
         loss_iou: Loss = dict(type='mmdet.GIoULoss', loss_weight=2.0),
         train_cfg: Matching | None = None,
-        test_cfg: QueryTest | None = None,
+        test_cfg: QueryTestCfg | None = None,
         init_cfg: InitConfig = None,
     ) -> None:
         layer_options: Section = dict(decoder or {})
@@ -88,7 +93,7 @@ class LWDETRHead(GroupedDETRHead):
             loss_bbox=loss_bbox,
             loss_iou=loss_iou,
             train_cfg=train_cfg or MATCHING,
-            test_cfg=read_test_cfg(test_cfg or {}, num_queries, num_layers, num_classes),
+            test_cfg=complete_test_cfg(test_cfg or {}, num_queries, num_layers, num_classes),
             init_cfg=init_cfg,
         )
         self.num_queries, self.num_levels = num_queries, num_levels
@@ -97,21 +102,21 @@ class LWDETRHead(GroupedDETRHead):
         self.register_buffer('class_rows', rows, persistent=False)
         self._build_layers(len(rows) + len(unused_rows), num_layers, **layer_options)
 
-    def _build_layers(self, rows: int, num_layers: int, **layer_options: Any) -> None:
+    def _build_layers(self, num_rows: int, num_layers: int, **layer_options: Any) -> None:
         """Build the queries, the proposal layers of each group, and the decoder."""
         dims, groups = self.embed_dims, range(self.num_groups)
         queries = self.num_groups * self.num_queries
         self.reference, self.content = nn.Embedding(queries, 4), nn.Embedding(queries, dims)
         self.proposal_fc = nn.ModuleList(nn.Linear(dims, dims) for _ in groups)
         self.proposal_norm = nn.ModuleList(nn.LayerNorm(dims) for _ in groups)
-        self.proposal_cls = nn.ModuleList(nn.Linear(dims, rows) for _ in groups)
+        self.proposal_cls = nn.ModuleList(nn.Linear(dims, num_rows) for _ in groups)
         self.proposal_reg = nn.ModuleList(MLP(dims, dims, 4, 3) for _ in groups)
         self.layers = nn.ModuleList(
             DecoderLayer(dims, self.num_levels, **layer_options) for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(dims)
         self.position = MLP(2 * dims, dims, dims, 2)
-        self.fc_cls = nn.Linear(dims, rows)
+        self.fc_cls = nn.Linear(dims, num_rows)
         self.fc_reg = MLP(dims, dims, 4, 3)
 
     def init_weights(self) -> None:
@@ -126,22 +131,23 @@ class LWDETRHead(GroupedDETRHead):
     def forward(
         self, x: Sequence[Tensor], sizes: Sizes | None = None, num_groups: int = 1
     ) -> tuple[Tensor, ...]:
-        """Maps -> logits (layers, B, Q, num_classes), boxes (layers, B, Q, 4), and the proposals'.
+        """Propose boxes and decode them into objects.
 
         Args:
             x: ``num_levels`` maps (B, embed_dims, h, w).
             sizes: heights and widths of the images (B, 2), and those of the padded batch; None
                 without padding.
-            num_groups: the groups of queries to compute.
+            num_groups: number of groups of queries to compute.
 
         Returns:
-            Logits and boxes of the layers, logits (B, Q, num_classes) and boxes (B, Q, 4) of the
-            proposals, and the features (..., C) of both. Boxes are (x, y, w, h) of their center and
-            size, as fractions of the image. Q counts all groups.
+            Logits (layers, B, Q, num_classes) and boxes (layers, B, Q, 4) of the layers; logits (B,
+            Q, num_classes) and boxes (B, Q, 4) of the proposals; and the features (layers, B, Q, C)
+            of the layers and (B, Q, C) of the proposals. Boxes are (x, y, w, h), their center and
+            size as fractions of the image. Q counts the queries of all groups.
         """
-        number, memory = self._num_queries(x), DecoderMemory.of(x, sizes)
-        inside = ((memory.anchors > EDGE) & (memory.anchors < 1 - EDGE)).all(-1)
-        valid = (inside & ~memory.padding)[..., None]  # (B, N, 1)
+        number, memory = self._num_queries(x), DecoderMemory.from_maps(x, sizes)
+        inside = (memory.anchors > ANCHOR_MARGIN) & (memory.anchors < 1 - ANCHOR_MARGIN)
+        valid = (inside.all(-1) & ~memory.padding)[..., None]  # (B, N, 1)
         candidates = memory.elements * valid, memory.anchors * valid, valid
         best = [self._propose(group, number, *candidates) for group in range(num_groups)]
         logits, proposals, features = (torch.cat(parts, dim=1) for parts in zip(*best, strict=True))
@@ -167,10 +173,10 @@ class LWDETRHead(GroupedDETRHead):
         return logits.index_select(-1, self.class_rows)
 
     def _num_queries(self, x: Sequence[Tensor]) -> int:
-        """The number of queries of a group.
+        """The number of queries of a group in this mode.
 
         Raises:
-            ConfigError: if it gets other maps, or maps with fewer positions than queries.
+            ConfigError: if the maps do not fit the head, or have fewer positions than queries.
         """
         if [level.shape[1] for level in x] != [self.embed_dims] * self.num_levels:
             raise ConfigError(
@@ -190,7 +196,15 @@ class LWDETRHead(GroupedDETRHead):
     def _propose(
         self, group: int, number: int, elements: Tensor, anchors: Tensor, valid: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits, boxes and features of a group's best proposals, ``number`` of them."""
+        """Logits, boxes and features of a group's best proposals.
+
+        Args:
+            group: index of the group.
+            number: number of proposals.
+            elements: features (B, N, C) of all positions; 0 for positions without a valid anchor.
+            anchors: anchors (B, N, 4) of all positions; 0 for the invalid ones.
+            valid: True for positions with a valid anchor (B, N, 1).
+        """
         features = self.proposal_norm[group](self.proposal_fc[group](elements))
         logits = self.proposal_cls[group](features)
         scores = logits.max(-1).values  # (B, N)
@@ -207,7 +221,7 @@ class LWDETRHead(GroupedDETRHead):
         self, content: Tensor, references: Tensor, memory: DecoderMemory, num_groups: int
     ) -> Tensor:
         """Queries (Q, C) at boxes (B, Q, 4) -> normed outputs of the layers (layers, B, Q, C)."""
-        # Fractions of each map, (B, Q, levels, 4).
+        # From fractions of the image to fractions of each map with its padding: (B, Q, levels, 4).
         boxes = references[:, :, None] * memory.ratios.repeat(1, 1, 2)[:, None]
         encoded = coordinate_to_encoding(boxes[:, :, 0], self.embed_dims // 2)
         position = self.position(encoded.to(memory.elements))  # (B, Q, C)
@@ -218,10 +232,10 @@ class LWDETRHead(GroupedDETRHead):
         return torch.stack(outs)
 
     def best(self, x: Sequence[Tensor], sizes: Sizes) -> tuple[Tensor, ...]:
-        """Maps -> the predictions, best first, for an exported graph.
+        """Maps -> the predictions, highest score first, for an exported graph.
 
         Returns:
             Boxes (B, N, 4) as fractions, scores (B, N), classes (B, N), and features (B, N, C).
         """
         logits, boxes, _, _, features, _ = self(x, sizes)
-        return self.highest(logits[-1], boxes[-1], features[-1])
+        return self.select_best(logits[-1], boxes[-1], features[-1])

@@ -1,6 +1,7 @@
-"""The fields of LW-DETR's configs in transformers 5.24, with their defaults.
+"""The fields of LW-DETR's configs in transformers 5.24 (``configuration_lw_detr.py``).
 
-``models/lw_detr/configuration_lw_detr.py``.
+A ``ConfigKind`` has every field of a config class: those that affect predictions with their
+defaults, and the others by the reason why they do not. A field in neither is an error.
 """
 
 from vit_plugin.weights.transformers_config import (
@@ -61,13 +62,13 @@ LW_DETR_VIT_KIND = transformers_kind(
         qkv_bias=True,
         window_block_indices=(),
         use_absolute_position_embeddings=True,
-        num_windows=16,
+        num_windows=16,  # in an image, not along a side
         num_windows_side=None,  # derived: the square root of num_windows
         **STAGE_FIELDS,
     ),
     unused={FOR_INITIALIZATION: 'initializer_range cae_init_values', FOR_DROPOUT: 'dropout_prob'},
 )
-# The default `backbone_config`: what differs from LW_DETR_VIT_KIND.
+# The default `backbone_config`: fields with other values than in LW_DETR_VIT_KIND.
 TINY_VIT = dict(
     image_size=1024,
     hidden_size=192,

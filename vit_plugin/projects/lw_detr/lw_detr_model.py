@@ -8,7 +8,10 @@ from ..detr_family.query_maps import query_maps
 
 
 def _lw_detr(facts: ModelFacts) -> Section:
-    """Three maps of a pyramid, as in the recipe for BCCD, or one of four depths of a ViT."""
+    """The model: its decoder attends to three maps of a pyramid, or to one map of a plain ViT.
+
+    With a narrow backbone, queries, groups and decoder are those of the recipe for BCCD.
+    """
     is_wide, width = facts.is_wide, facts.channels
     backbone, neck, strides = query_maps(facts, width)
     queries = facts.queries('lw-detr', 300 if is_wide else 60, strides)

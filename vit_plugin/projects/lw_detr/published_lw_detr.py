@@ -1,4 +1,8 @@
-"""LW-DETR in the format of transformers."""
+"""Read LW-DETR in the format of transformers, as the config of the same model here.
+
+Each field of its ``config.json`` has to be read, required to have a supported value, compared with
+the weights, or ignored: :class:`~vit_plugin.weights.foreign_config.ForeignConfig` rejects others.
+"""
 
 import math
 from collections.abc import Sequence
@@ -11,23 +15,23 @@ from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_encoder import encoder_section
 from vit_plugin.weights.published_settings import detector_settings
 from vit_plugin.weights.transformers_config import (
-    blocks_before_outputs,
     inner_backbone,
+    output_stages,
 )
 
 from .lw_detr_kinds import LW_DETR_KIND, LW_DETR_VIT_KIND, TINY_VIT
 
 FIRST_DECODER_LAYER = 'bbox_head.layers.0.'
-MAP_SCALES = (0.5, 1.0, 2.0)
+MAP_SCALES = (0.5, 1.0, 2.0)  # the scales that a C2fProjector has
 
 
-def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
+def read_lw_detr(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an LW-DETR and its classes. None if it is another model.
 
     Raises:
         ConfigError: if the config contradicts the weights, or describes an unsupported model.
     """
-    if published.kind != 'lw_detr':
+    if published.model_type != 'lw_detr':
         return None
     config = published.described_by(LW_DETR_KIND, 'LwDetrForObjectDetection')
     if config is None:
@@ -37,7 +41,7 @@ def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
     if not {*scales} <= {*MAP_SCALES} or len(scales) != published.count('neck.levels.'):
         levels = published.count('neck.levels.')
         raise config.unsupported(
-            'projector_scale_factors', why=f'where {levels} of {MAP_SCALES} belong'
+            'projector_scale_factors', why=f'where {levels} of {MAP_SCALES} are expected'
         )
     rows, dims = published.shape('class_embed.weight')
     classes = DetectorClasses(rows, stated_names(published))
@@ -72,21 +76,21 @@ def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
 def _decoder(
     published: Published, config: ForeignConfig, dims: int, num_levels: int
 ) -> tuple[Section, Section]:
-    """The options of the decoder, and the numbers of queries and groups."""
+    """The head's ``decoder``, and its other arguments ``num_queries`` and ``num_groups``."""
     groups = published.count('bbox_head.proposal_fc.')
     queries = published.shape('bbox_head.reference.weight')[0] // max(groups, 1)
-    heads, cross = (
-        config.get(f'decoder_{kind}_attention_heads', PositiveInt) for kind in ('self', 'cross')
+    heads, cross_heads = (
+        config.get(f'decoder_{name}_attention_heads', PositiveInt) for name in ('self', 'cross')
     )
     for name in ('decoder_self_attention_heads', 'decoder_cross_attention_heads'):
         if dims % config[name]:
             raise config.unsupported(name, why=f'which must divide {dims} channels')
-    weights = published.shape(f'{FIRST_DECODER_LAYER}cross_attn.attention_weights.weight')[0]
+    num_samples = published.shape(f'{FIRST_DECODER_LAYER}cross_attn.attention_weights.weight')[0]
     decoder = dict(
         num_layers=published.count('bbox_head.layers.'),
         num_heads=heads,
-        num_cross_heads=cross,
-        num_points=weights // (cross * num_levels),
+        num_cross_heads=cross_heads,
+        num_points=num_samples // (cross_heads * num_levels),
         feedforward_channels=published.shape(f'{FIRST_DECODER_LAYER}mlp.0.weight')[0],
     )
     config.check_agreement(
@@ -116,7 +120,8 @@ def _backbone(published: Published, config: ForeignConfig) -> tuple[Section, Any
         type='vit_plugin.VisionTransformer',
         with_cls_token=False,
         out_type='featmap',
-        out_indices=[number - 1 for number in blocks_before_outputs(vit, layers)],
+        # Each output follows a block, so the index of this block is one less than their number.
+        out_indices=[number - 1 for number in output_stages(vit, layers)],
         # Resized as in `LwDetrViTEmbeddings.get_absolute_positions`.
         pos_embed=dict(interpolate_mode='bicubic_mmpretrain'),
     )

@@ -1,4 +1,4 @@
-"""A layer of LW-DETR's decoder, its attention to maps, and the options of the decoder."""
+"""A layer of LW-DETR's decoder, its attention to the maps, and the options of the decoder."""
 
 from collections.abc import Sequence
 
@@ -18,8 +18,8 @@ class DecoderCfg(TypedDict, total=False):
     Attributes:
         num_layers: number of layers. Default: 3.
         num_heads: heads of the attention between queries. Default: 8.
-        num_cross_heads: heads of the attention to the maps. Default: 16.
-        num_points: points of each head of this attention in each map. Default: 4.
+        num_cross_heads: heads of the deformable attention to the maps. Default: 16.
+        num_points: points that a head of this attention samples in each map. Default: 4.
         feedforward_channels: width of the MLPs. Default: 2048.
         drop_rate: dropout after attention and within MLPs. Default: 0.
     """
@@ -32,25 +32,33 @@ class DecoderCfg(TypedDict, total=False):
     drop_rate: Rate
 
 
-class QueryTest(TypedDict, total=False):
-    """Options of a prediction."""
+class QueryTestCfg(TypedDict, total=False):
+    """The ``test_cfg`` of an :class:`~vit_plugin.projects.lw_detr.lw_detr_head.LWDETRHead`.
+
+    Fewer queries or layers than in training make predictions faster. No training is needed for it.
+
+    Attributes:
+        max_per_img: maximum number of boxes per image. Default: 300.
+        num_queries: number of queries. Default: that of the training.
+        num_layers: number of decoder layers. Default: all.
+    """
 
     max_per_img: PositiveInt
     num_queries: int
     num_layers: int
 
 
-def read_test_cfg(
-    test_cfg: QueryTest, num_queries: int, num_layers: int, num_classes: int
+def complete_test_cfg(
+    test_cfg: QueryTestCfg, num_queries: int, num_layers: int, num_classes: int
 ) -> Section:
-    """The options of a prediction, with defaults for missing ones.
+    """Add the defaults to a ``test_cfg``, and limit its boxes to those that the queries can give.
 
     Raises:
         ConfigError: for more queries or layers than there are.
     """
-    built = {'num_queries': num_queries, 'num_layers': num_layers}
-    cfg: Section = {'max_per_img': 300, **built, **test_cfg}
-    for name, maximum in built.items():
+    maxima = {'num_queries': num_queries, 'num_layers': num_layers}
+    cfg: Section = {'max_per_img': 300, **maxima, **test_cfg}
+    for name, maximum in maxima.items():
         if not 1 <= cfg[name] <= maximum:
             limit = 'decoder.num_layers' if name == 'num_layers' else name
             raise ConfigError(
@@ -77,6 +85,7 @@ class BoxAttention(PointAttention):
             maps, sizes, padding: see :meth:`attend`.
         """
         box = boxes[:, :, None, :, None]  # (B, queries, 1, maps, 1, 4)
+        # The initial offsets reach `num_points`, which is half a side of the box from its center.
         locations = box[..., :2] + self.offsets(query) / (2 * self.num_points) * box[..., 2:]
         return self.attend(query, maps, locations, sizes, padding)
 

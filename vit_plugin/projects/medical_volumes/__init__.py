@@ -1,4 +1,4 @@
-"""Slices of medical volumes, and surface distance metrics."""
+"""Medical volumes for MMSegmentation: slices as images, and metrics of surfaces by volume."""
 
 from vit_plugin.project import Project
 

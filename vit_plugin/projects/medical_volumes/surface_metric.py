@@ -1,4 +1,4 @@
-"""Dice, the 95 % Hausdorff distance and the boundary F1, by case."""
+"""Dice, the 95 % Hausdorff distance and the boundary F1 of each case: an image or a volume."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,13 @@ from vit_plugin.registry import METRICS
 
 
 class SurfaceScores(NamedTuple):
-    """The scores of one class in one case. NaN is ignored in means."""
+    """The scores of one class in one case, see :class:`SurfaceMetric`. Means leave NaN out.
+
+    Attributes:
+        dice: Dice, from 0 to 1.
+        hd95: the 95 % Hausdorff distance, in the unit of ``spacing``.
+        boundary_f1: boundary F1, from 0 to 1.
+    """
 
     dice: float
     hd95: float
@@ -26,14 +32,15 @@ class SurfaceMetric(BaseMetric):
 
     - ``mDice``: ``2 |P and T| / (|P| + |T|)`` of the predicted and the true pixels, in percent.
     - ``mHD95``: the 95th percentile of the distances from each surface to the other, both ways
-      together, as in medpy. A surface is the pixels of a class with a neighbor of another.
+      together, as in medpy. A surface is the pixels of a class at the border of the image, or with
+      a neighbor of another class.
     - ``mBF1``: F1 of the fractions of the two surfaces that are within ``tolerance`` of the other,
       in percent (Csurka et al. 2013, "What is a good evaluation measure for semantic
       segmentation?").
 
-    A case is an image, or the slices with the same ``case`` in their metainfo, which become a
-    volume in the order of their files, then of ``slice``. ``PackSegInputs`` takes both with
-    ``meta_keys``.
+    A case is an image, or all slices with the same ``case`` in their metainfo. These become a
+    volume, in the order of their file names and then of ``slice``. ``PackSegInputs`` passes
+    ``case`` and ``slice`` on if its ``meta_keys`` have them.
 
     Args:
         tolerance: distance within which boundaries agree.
@@ -41,9 +48,10 @@ class SurfaceMetric(BaseMetric):
         ignore_background: whether class 0 is left out of the means.
         ignore_index: label of ignored pixels.
         absent: how to score a class that a case lacks in the prediction, in the truth or in both.
-            With ``'left_out'``, Dice and F1 are 0 and the distance is ignored; a class that is
-            missing in both is ignored. ``'transunet'`` is the rule of the authors' ``test.py``:
-            Dice 1 if it is predicted and otherwise 0, and distance 0.
+            With ``'left_out'``, Dice and F1 are 0 and the distance is left out of the mean. If both
+            lack the class, all scores are left out. ``'transunet'`` is the rule of ``test.py`` of
+            TransUNet's authors: Dice and F1 are 1 if the class is predicted and otherwise 0, and
+            the distance is 0.
         collect_device, prefix: those of MMEngine's ``BaseMetric``.
 
     Raises:
@@ -65,18 +73,23 @@ class SurfaceMetric(BaseMetric):
     ) -> None:
         super().__init__(collect_device, prefix)
         with needed_by('SurfaceMetric'):
-            import scipy.ndimage  # noqa: F401  so that a missing scipy is an error before the run
+            # Imported here, so that a missing scipy is an error before the run.
+            import scipy.ndimage  # noqa: F401
         self.tolerance, self.spacing, self.absent = tolerance, spacing, absent
         self.first_class, self.ignore_index = (1 if ignore_background else 0), ignore_index
 
     def process(self, data_batch: Any, data_samples: Sequence[Mapping[str, Any]]) -> None:
-        """Append the scores of an image, or the maps of a slice, to be scored with its volume."""
+        """Append a list with the scores of an image, or a tuple with the class maps of a slice.
+
+        Slices are scored in :meth:`compute_metrics`, where all of their volume are known.
+        """
         for sample in data_samples:
             predicted, true = (
                 sample[name]['data'].squeeze(0).cpu().numpy()
                 for name in ('pred_sem_seg', 'gt_sem_seg')
             )
             known = true != self.ignore_index
+            # Ignored pixels become background in both maps.
             maps = np.stack([np.where(known, labels, 0) for labels in (predicted, true)])
             case = sample.get('case')
             self.results.append(
@@ -119,8 +132,9 @@ class SurfaceMetric(BaseMetric):
     def _class_scores(
         self, predicted: np.ndarray, true: np.ndarray, spacing: np.ndarray
     ) -> SurfaceScores:
+        """The scores of a class, from its predicted and its true mask."""
         if not (predicted.any() and true.any()):
-            if self.absent == 'transunet':
+            if self.absent == 'transunet':  # also if both lack it: 0, as in the authors' code
                 return SurfaceScores(float(predicted.any()), 0.0, float(predicted.any()))
             if predicted.any() or true.any():
                 return SurfaceScores(0.0, np.nan, 0.0)
@@ -130,6 +144,7 @@ class SurfaceMetric(BaseMetric):
         return SurfaceScores(
             2 * float((predicted & true).sum() / (predicted.sum() + true.sum())),
             float(np.percentile(np.concatenate((to_true, to_predicted)), 95)),
+            # The smallest number avoids 0 / 0 if no boundaries agree.
             2 * float(np.prod(within) / max(sum(within), np.finfo(float).tiny)),
         )
 
@@ -143,10 +158,15 @@ def _mean(values: np.ndarray) -> float:
 def surface_distances(
     first: np.ndarray, second: np.ndarray, spacing: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The distances of each surface's pixels to the other surface, for two non-empty masks."""
+    """The distances of each surface's pixels to the other surface, for two non-empty masks.
+
+    Args:
+        first, second: the masks, of any number of axes.
+        spacing: size of a pixel along each axis.
+    """
     from scipy import ndimage
 
-    # The bounding box of both masks.
+    # Distances are computed within the bounding box of both masks, which is faster.
     box = ndimage.find_objects((first | second).astype(np.uint8))[0]
     surfaces = [mask[box] & ~ndimage.binary_erosion(mask)[box] for mask in (first, second)]
     to_first, to_second = (

@@ -1,4 +1,7 @@
-"""Slices of volumes in the layout of TransUNet's authors, for MMSegmentation."""
+"""A data set of slices of medical volumes for MMSegmentation, and its loading transforms.
+
+The files have the layout of the Synapse data that TransUNet's authors prepared.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,14 +29,16 @@ with needed_by('VolumeSlices'):
 
 @DATASETS.register_module()
 class VolumeSlices(BaseSegDataset):
-    """Slices, each in a file ``NAME.npz``, or all slices of a volume in one file ``NAME.npy.h5``.
+    """Slices of volumes. A file ``NAME.npz`` has one slice, ``NAME.npy.h5`` all slices of a volume.
 
-    Both have the arrays ``image`` and ``label``: (H, W), or (slices, H, W). The names are the lines
-    of ``ann_file``, as in ``lists/lists_Synapse/train.txt``. Without it, all files in the folder
-    are used. A sample has the path of its file as ``img_path``, its ``slice`` in a volume, and as
-    ``case`` the name up to ``_slice``, by which :class:`~vit_plugin.engine.SurfaceMetric` groups
-    the slices of a volume. The pipeline has :class:`LoadImageSlice` and
-    :class:`LoadSliceAnnotations`.
+    Both have the arrays ``image`` and ``label``: (H, W), or (slices, H, W). Each line of
+    ``ann_file`` is a NAME, as in the authors' ``lists/lists_Synapse/train.txt``. Without it, all
+    files in the folder are used.
+
+    A sample has the path of its file as ``img_path``, the index of its ``slice`` in a file with
+    several, else None, and as ``case`` the NAME up to ``_slice``. By the case
+    :class:`~vit_plugin.engine.SurfaceMetric` groups the slices of a volume. The pipeline needs
+    :class:`LoadImageSlice` and :class:`LoadSliceAnnotations`.
 
     Args:
         **kwargs: arguments of MMSegmentation's ``BaseSegDataset``: ``data_root``,
@@ -48,6 +53,7 @@ class VolumeSlices(BaseSegDataset):
         super().__init__(**kwargs)
 
     def load_data_list(self) -> list[dict]:
+        """One sample for each slice, in the order of the files."""
         folder = Path(self.data_prefix['img_path'])
         samples = [
             dict(
@@ -70,7 +76,7 @@ class VolumeSlices(BaseSegDataset):
         return samples
 
     def _files(self, folder: Path) -> Iterator[tuple[str, Path]]:
-        """Name and path of each file."""
+        """NAME and path of each file."""
         if not self.ann_file:
             for path in sorted(folder.glob('*')):
                 if path.name.endswith((SLICE_SUFFIX, VOLUME_SUFFIX)):
@@ -89,11 +95,12 @@ class VolumeSlices(BaseSegDataset):
 
 @TRANSFORMS.register_module()
 class LoadImageSlice(BaseTransform):
-    """The image of a sample of :class:`VolumeSlices`: gray (H, W), in float32 from 0 to 255.
+    """Load the image of a sample of :class:`VolumeSlices`: gray (H, W), in float32 from 0 to 255.
 
     Args:
-        window: the lower and the upper value that become 0 and 255. The authors' files have values
-            from 0 to 1. Their window for raw computed tomography is ``(-125, 275)``.
+        window: the values that become 0 and 255; those outside are clipped. The authors' files have
+            values from 0 to 1. They made them from raw computed tomography with the window
+            ``(-125, 275)``, in Hounsfield units.
 
     Raises:
         ConfigError: if a file cannot be read, or has no array ``image``.
@@ -109,10 +116,10 @@ class LoadImageSlice(BaseTransform):
 
 @TRANSFORMS.register_module()
 class LoadSliceAnnotations(BaseTransform):
-    """The classes (H, W) of the pixels of a sample of :class:`VolumeSlices`, as ``gt_seg_map``.
+    """Load the class map (H, W) of a sample of :class:`VolumeSlices`, as ``gt_seg_map``.
 
-    In a test pipeline it comes after the resize, so that predictions are compared at the resolution
-    of the file.
+    In a test pipeline it should follow the resize, so that the class map keeps the resolution of
+    the file, at which predictions are scored.
 
     Raises:
         ConfigError: if a file cannot be read, or has no array ``label`` of the size of the image.

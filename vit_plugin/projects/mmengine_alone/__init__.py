@@ -1,8 +1,8 @@
 """Classifiers with only MMEngine: replacements for classes of MMPretrain and mmcv.
 
-Each has the name and arguments of the original and computes the same. So one config trains the same
-model with both, and each reads the other's checkpoints. For classes without a replacement, an error
-says what to install.
+Each has the name and arguments of the original and computes the same, bit for bit. So one config
+trains the same model with MMPretrain and without it, and checkpoints work in both. For classes
+without a replacement, an error says what to install.
 """
 
 from vit_plugin.project import Project
@@ -35,6 +35,7 @@ PROJECT = Project(
         'METRICS': _in_module('cls_metrics', 'Accuracy', 'AveragePrecision'),
         'HOOKS': _in_module('no_pictures', 'VisualizationHook'),
         'VISUALIZERS': _in_module('no_pictures', 'UniversalVisualizer'),
+        # It is imported by our own classes, but no config names it.
         '': _in_module('image_classifier', 'BaseClassifier'),
     },
 )

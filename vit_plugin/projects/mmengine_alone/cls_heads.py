@@ -1,4 +1,4 @@
-"""MMPretrain's classification heads."""
+"""Replacements of MMPretrain's classification heads, with its methods and parameter names."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from vit_plugin.arguments.foreign import Part
 
 from .image_classifier import build_component
 
-NORMAL: Any = dict(type='Normal', layer='Linear', std=0.01)
+LINEAR_INIT: Any = dict(type='Normal', layer='Linear', std=0.01)
 Samples = Sequence[BaseDataElement]
 
 
@@ -23,7 +23,7 @@ class ClsHead(BaseModule):
 
     Args:
         loss: the config of its loss.
-        topk: the ranks for top-k accuracy in subclasses.
+        topk: the ranks for top-k accuracy, which subclasses may log.
         init_cfg: MMEngine's initialization config.
     """
 
@@ -46,23 +46,26 @@ class ClsHead(BaseModule):
 
     def predict(self, feats: Sequence[Any], data_samples: Samples | None = None) -> Samples:
         """The samples with ``pred_score`` and ``pred_label``."""
-        scores, labels = self._predicted(self(feats))
+        scores, labels = self._scores_and_labels(self(feats))
         samples = data_samples or [BaseDataElement() for _ in scores]
         for sample, score, label in zip(samples, scores, labels, strict=True):
             sample.pred_score, sample.pred_label = score, label
         return samples
 
     def _get_loss(self, scores: Tensor, samples: Samples, **kwargs: Any) -> dict[str, Tensor]:
+        """The loss of logits (N, num_classes). Mixed images have ``gt_score`` as their target."""
         if 'gt_score' in samples[0]:
             target = torch.stack([sample.gt_score for sample in samples])
         else:
-            target = self._target([sample.gt_label for sample in samples])
+            target = self._loss_target([sample.gt_label for sample in samples])
         return dict(loss=self.loss_module(scores, target, avg_factor=len(scores), **kwargs))
 
-    def _target(self, labels: list[Tensor]) -> Tensor:
+    def _loss_target(self, labels: list[Tensor]) -> Tensor:
+        """The target of the loss from the labels of each image: class indices (N,)."""
         return torch.cat(labels)
 
-    def _predicted(self, scores: Tensor) -> tuple[Tensor, Any]:
+    def _scores_and_labels(self, scores: Tensor) -> tuple[Tensor, Any]:
+        """Logits (N, num_classes) -> scores of the same shape, and the label or labels of each."""
         scores = F.softmax(scores, dim=1)
         return scores, scores.argmax(dim=1, keepdim=True)
 
@@ -74,7 +77,7 @@ class LinearClsHead(ClsHead):
         self,
         num_classes: PositiveInt,
         in_channels: PositiveInt,
-        init_cfg: InitConfig = NORMAL,
+        init_cfg: InitConfig = LINEAR_INIT,
         **kwargs: Any,
     ) -> None:
         super().__init__(init_cfg=init_cfg, **kwargs)
@@ -103,9 +106,10 @@ class MultiLabelLinearClsHead(LinearClsHead):
         super().__init__(loss=loss, **kwargs)
         self.thr = thr
 
-    def _target(self, labels: list[Tensor]) -> Tensor:
+    def _loss_target(self, labels: list[Tensor]) -> Tensor:
+        """1 for each class of an image, else 0: (N, num_classes)."""
         return torch.stack([F.one_hot(label, self.num_classes).sum(0) for label in labels]).float()
 
-    def _predicted(self, scores: Tensor) -> tuple[Tensor, Any]:
+    def _scores_and_labels(self, scores: Tensor) -> tuple[Tensor, Any]:
         scores = torch.sigmoid(scores)
         return scores, [torch.where(score >= self.thr)[0] for score in scores]

@@ -1,4 +1,4 @@
-"""MMPretrain's classification losses, bit-identical."""
+"""Replacements of MMPretrain's classification losses, equal to them bit for bit."""
 
 from typing import Any, Literal
 
@@ -50,7 +50,7 @@ class LabelSmoothLoss(nn.Module):
     """The cross entropy with smooth targets (arXiv:1512.00567, Section 7).
 
     Args:
-        label_smooth_val: the share of the probability that is spread over all classes.
+        label_smooth_val: the part of the probability that is spread over all classes.
         num_classes: not used here; accepted for MMPretrain's signature.
         mode: accepted only as ``'original'``, the paper's.
         use_sigmoid, **kwargs: see :class:`CrossEntropyLoss`.
@@ -65,12 +65,12 @@ class LabelSmoothLoss(nn.Module):
         **kwargs: Any,
     ) -> None:
         super().__init__()
-        self.share, self.num_classes = label_smooth_val, num_classes
+        self.smoothing, self.num_classes = label_smooth_val, num_classes
         self.ce = CrossEntropyLoss(use_sigmoid=use_sigmoid, use_soft=not use_sigmoid, **kwargs)
 
     def forward(self, cls_score: Tensor, label: Tensor, avg_factor: float) -> Tensor:
         """The loss of labels (N), or of scores (N, num_classes)."""
-        classes = cls_score.shape[1]
-        label = F.one_hot(label, classes) if label.ndim == 1 else label
-        smooth = label.float() * (1 - self.share) + self.share / classes
+        num_classes = cls_score.shape[1]
+        label = F.one_hot(label, num_classes) if label.ndim == 1 else label
+        smooth = label.float() * (1 - self.smoothing) + self.smoothing / num_classes
         return self.ce(cls_score, smooth, avg_factor)

@@ -1,4 +1,4 @@
-"""MMPretrain's classification metrics."""
+"""Replacements of MMPretrain's classification metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from vit_plugin.arguments.fields import PositiveInt, PositiveInts
 
 
 class Accuracy(BaseMetric):
-    """``accuracy/top1`` and others: the fraction of labels among the top k classes, in percent.
+    """``accuracy/top1`` and others: how often the label is among the top k classes, in percent.
 
     Args:
         topk: the values of k.
@@ -31,10 +31,10 @@ class Accuracy(BaseMetric):
             self.results.append((sample['pred_score'].cpu(), sample['gt_label'].cpu()))
 
     def compute_metrics(self, results: list) -> dict[str, float]:
-        """The accuracies. A label with score 0 never counts as correct."""
+        """The accuracies. As in MMPretrain, a label with score 0 never counts as correct."""
         scores, labels = (torch.stack(values) for values in zip(*results, strict=True))
-        best, classes = scores.float().topk(max(self.topk))
-        hits = ((classes == labels) & (best > 0)).float()
+        top_scores, top_classes = scores.float().topk(max(self.topk))
+        hits = ((top_classes == labels) & (top_scores > 0)).float()
         return {f'top{k}': hits[:, :k].sum().mul(100.0 / len(labels)).item() for k in self.topk}
 
 
@@ -53,13 +53,19 @@ class AveragePrecision(Accuracy):
     def compute_metrics(self, results: list) -> dict[str, float]:
         """The mean over classes."""
         scores = torch.stack([score for score, _ in results]).T
+        # Scores and truth are (num_classes, N).
         truth = torch.stack([F.one_hot(label, len(scores)).sum(0) for _, label in results]).T
-        precisions = torch.stack([*map(compute_precision, scores, truth)])
+        precisions = torch.stack([*map(average_precision, scores, truth)])
         return dict(mAP=precisions.mean().mul(100.0).item())
 
 
-def compute_precision(scores: Tensor, truth: Tensor) -> Tensor:
-    """The average precision of a class, from a score and 0 or 1 of each image."""
+def average_precision(scores: Tensor, truth: Tensor) -> Tensor:
+    """The average precision of a class.
+
+    Args:
+        scores: its score in each image (N,).
+        truth: 1 for the images that have the class, else 0 (N,).
+    """
     positive = truth[torch.argsort(scores, descending=True)] == 1
     hits = positive.cumsum(0)
     precision = torch.where(positive, hits, 0) / torch.arange(1, len(hits) + 1).float()

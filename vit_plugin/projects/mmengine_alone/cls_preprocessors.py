@@ -1,4 +1,4 @@
-"""MMPretrain's preprocessors (normalization, padding, Mixup), for installations without it."""
+"""Replacements of MMPretrain's preprocessors: normalization, padding and Mixup."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -47,13 +47,14 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
             self.register_buffer(name, buffer, persistent=False)
         if batch_augments:
             augments = batch_augments['augments']
-            augment, *others = [augments] if isinstance(augments, Mapping) else augments
-            if others or augment['type'] != 'Mixup' or len(batch_augments) > 1 or not num_classes:
+            augments = [augments] if isinstance(augments, Mapping) else [*augments]
+            types = [isinstance(cfg, Mapping) and cfg.get('type') for cfg in augments]
+            if types != ['Mixup'] or len(batch_augments) > 1 or not num_classes:
                 raise ConfigError(
                     'data_preprocessor: there are no batch_augments but Mixup, with num_classes; '
                     f'for others, pip install {EXTRAS["mmpretrain"]}.'
                 )
-            self.mixup_alpha = augment['alpha']
+            self.mixup_alpha = augments[0]['alpha']
 
     def normalize(self, images: Tensor) -> Tensor:
         """Images (..., C, H, W), normalized, in float32."""
@@ -66,10 +67,13 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
         return self.normalize(batch) if torch.is_tensor(batch) else [*map(self.normalize, batch)]
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """Stack the normalized images (a tensor or a list) to a batch.
+        """Stack the normalized images, a tensor or a list, to a batch.
 
-        Returns ``inputs`` and ``data_samples``.
-        With Mixup, labeled samples get the scores of the classes, ``gt_score``.
+        With Mixup, labeled samples get the scores of the classes as ``gt_score``. Images are only
+        mixed in training.
+
+        Returns:
+            The batch as ``inputs``, and ``data_samples``.
         """
         inputs, samples = self.normalized_inputs(data), data.get('data_samples') or []
         batch = stack_batch([*inputs], self.pad_size_divisor, self.pad_value)
@@ -91,9 +95,9 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
         # MMPretrain draws a number to choose the augmentation; draw it too, so that the same seed
         # gives the same mixtures.
         np.random.choice(1)
-        share = np.random.beta(self.mixup_alpha, self.mixup_alpha)
+        weight = np.random.beta(self.mixup_alpha, self.mixup_alpha)
         partner = torch.randperm(len(images))
-        return tuple(share * x + (1 - share) * x[partner] for x in (images, scores.float()))
+        return tuple(weight * x + (1 - weight) * x[partner] for x in (images, scores.float()))
 
 
 class SelfSupDataPreprocessor(ClsDataPreprocessor):

@@ -1,4 +1,4 @@
-"""MMPretrain's ``ImageClassifier``."""
+"""The replacement of MMPretrain's ``ImageClassifier``."""
 
 from typing import Any
 
@@ -12,7 +12,10 @@ from vit_plugin.registry import CLASSIFIER_SCOPE
 
 
 def build_component(part: Any) -> Any:
-    """Build a component of a model. The default scope is that of classifiers."""
+    """Build a component of a model, or return it if it is a module or None.
+
+    Its config belongs to the current default scope, else to that of classifiers.
+    """
     if part is None or isinstance(part, nn.Module):
         return part
     scope = None if DefaultScope.get_current_instance() else CLASSIFIER_SCOPE
@@ -66,7 +69,7 @@ class ImageClassifier(BaseModel):
         return self.neck(features) if self.with_neck else features
 
     def forward(self, inputs: Tensor, data_samples: Any = None, mode: str = 'tensor') -> Any:
-        """Losses, predictions, or with ``'tensor'`` logits, by the ``mode`` of MMEngine's steps."""
+        """Losses, predictions or, with ``'tensor'``, logits, by the ``mode`` of MMEngine."""
         if mode == 'loss':
             return self.loss(inputs, data_samples)
         features = self.extract_feat(inputs)
@@ -79,4 +82,5 @@ class ImageClassifier(BaseModel):
         return self.head.loss(self.extract_feat(inputs), data_samples)
 
 
-BaseClassifier = ImageClassifier  # the replacement of MMPretrain's base class
+# The replacement of MMPretrain's base class, from which our own classifiers inherit.
+BaseClassifier = ImageClassifier

@@ -1,4 +1,4 @@
-"""MMPretrain's data sets of images in class folders, in a text list, or in JSON."""
+"""Replacements of MMPretrain's data sets: images in class folders, a text list, or JSON."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class CustomDataset(BaseDataset):
     """Images in class folders, or in a text file with a path and a class on each line.
 
     Args:
-        with_label: whether the lines have classes.
+        with_label: whether the lines of the text file have classes.
         **kwargs: arguments of MMEngine's ``BaseDataset``. ``ann_file`` is the text file; without
             it, the class folders are read. ``data_prefix`` is the folder of the images, which may
             be inside ``data_root``.
@@ -51,15 +51,16 @@ class CustomDataset(BaseDataset):
         """The path and the class of each image."""
         folder = self.data_prefix['img_path']
         if not self.ann_file:
-            names, numbers = find_classes(folder)
+            names, number_of_name = find_classes(folder)
             if len(self._metainfo.setdefault('classes', tuple(names))) != len(names):
                 raise ConfigError(
                     f'CustomDataset: {folder!r} has {len(names)} folders; give as many classes.'
                 )
-            files = make_dataset(folder, numbers, IMG_EXTENSIONS, allow_empty=True)
+            files = make_dataset(folder, number_of_name, IMG_EXTENSIONS, allow_empty=True)
             return [dict(img_path=path, gt_label=label) for path, label in files]
         samples: list[dict[str, Any]] = []
         for line in mmengine.list_from_file(self.ann_file):
+            # The path may contain spaces, so the class follows the last one.
             name, label = line.strip().rsplit(' ', 1) if self.with_label else (line, None)
             entry = dict(gt_label=int(label)) if label else {}
             samples.append(dict(entry, img_path=str(Path(folder, name))))

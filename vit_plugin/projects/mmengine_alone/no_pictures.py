@@ -1,4 +1,4 @@
-"""Stand-ins for MMPretrain's hook and visualizer of predictions, which draw nothing."""
+"""Replacements of MMPretrain's hook and visualizer of predictions. They draw nothing."""
 
 from typing import Any
 
@@ -22,6 +22,6 @@ class VisualizationHook(Hook):
     def __init__(self, enable: bool = False, **kwargs: Any) -> None:
         if enable:
             raise ConfigError(
-                'VisualizationHook: MMPretrain draws predictions of a test; let vit-plugin infer '
-                f'draw them, or pip install {EXTRAS["mmpretrain"]}.'
+                'VisualizationHook: only MMPretrain draws the predictions of a test; let '
+                f'vit-plugin infer draw them, or pip install {EXTRAS["mmpretrain"]}.'
             )

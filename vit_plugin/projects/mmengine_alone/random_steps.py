@@ -1,4 +1,8 @@
-"""Random augmentations of mmcv and MMPretrain."""
+"""Replacements of mmcv's and MMPretrain's random augmentations.
+
+They draw the same random numbers in the same order as the originals, except for RandAugment. So a
+seed gives the same images. The order of the draws must not change.
+"""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +20,8 @@ from vit_plugin.files.resizing import INTERPOLATIONS, resize_image
 
 from .steps import Library, PixelTransform, WithTargetSize, as_pair
 
-AXES = dict(vertical=0, horizontal=1)
+AXES = dict(vertical=0, horizontal=1)  # axes of an image (H, W, C) by flip direction
+MAX_LEVEL = 10  # the level of the largest magnitude
 
 
 @dataclass
@@ -48,6 +53,7 @@ class RandomResizedCrop(WithTargetSize):
             if 0 < width <= w and 0 < height <= h:
                 top = np.random.randint(h - height + 1)
                 return top, np.random.randint(w - width + 1), height, width
+        # The largest center crop whose aspect ratio is within the range.
         height, width = min(h, round(w / narrow)), min(w, round(h * wide))
         return (h - height) // 2, (w - width) // 2, height, width
 
@@ -70,6 +76,7 @@ class RandomFlip(PixelTransform):
     direction: Literal['horizontal', 'vertical'] = 'horizontal'
 
     def _choose_direction(self) -> str | None:
+        """The direction, or None for no flip."""
         choices: Any = [self.direction, None]
         return np.random.choice(choices, p=[self.prob, 1.0 - self.prob])
 
@@ -84,7 +91,7 @@ class Rotate(PixelTransform):
     """Rotate by a random angle.
 
     Attributes:
-        magnitude_range: degrees at the levels 0 and 10.
+        magnitude_range: degrees at the levels 0 and ``MAX_LEVEL``.
         magnitude_level: the level.
         magnitude_std: ``'inf'`` draws a random level from 0 to ``magnitude_level``.
         prob: the probability of a rotation.
@@ -93,7 +100,7 @@ class Rotate(PixelTransform):
     """
 
     magnitude_range: Sequence[float]
-    magnitude_level: NotNegative = 10
+    magnitude_level: NotNegative = MAX_LEVEL
     magnitude_std: Literal[0, 'inf'] = 0
     prob: Fraction = 0.5
     pad_val: Count = 128
@@ -105,7 +112,7 @@ class Rotate(PixelTransform):
         (low, high), level = self.magnitude_range, self.magnitude_level
         if self.magnitude_std:
             level = np.random.uniform(0, level)
-        angle = level / 10 * (high - low) + low
+        angle = level / MAX_LEVEL * (high - low) + low
         if np.random.rand() >= 0.5:
             angle = -angle
         size = image.shape[1::-1]
@@ -124,7 +131,7 @@ class RandAugment(PixelTransform):
     """timm's RandAugment, which has MMPretrain's operations and ranges (arXiv:1909.13719).
 
     Attributes:
-        policies: the operations.
+        policies: the name of MMPretrain's list of operations, which timm also has.
         num_policies: number of operations drawn per image.
         magnitude_level, magnitude_std: mean and standard deviation of the level, out of 10.
     """
@@ -137,7 +144,7 @@ class RandAugment(PixelTransform):
     def __post_init__(self) -> None:
         options = f'm{self.magnitude_level}-n{self.num_policies}-mstd{self.magnitude_std}-inc1'
         self.augment = rand_augment_transform(f'rand-{options}', dict(img_mean=(128,) * 3))
-        for operation in self.augment.ops:
+        for operation in self.augment.ops:  # replaces one of timm's functions
             if operation.aug_fn is posterize:
                 operation.aug_fn = _posterize
 
@@ -146,8 +153,8 @@ class RandAugment(PixelTransform):
         raise ConfigError(f'augments: for RandAugment, pip install {EXTRAS["mmpretrain"]}.')
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        picture = Image.fromarray(np.ascontiguousarray(image[..., ::-1]))
-        return np.asarray(self.augment(picture))[..., ::-1]
+        rgb = Image.fromarray(np.ascontiguousarray(image[..., ::-1]))
+        return np.asarray(self.augment(rgb))[..., ::-1]
 
 
 def _posterize(image: Image.Image, bits: int, **kwargs: Any) -> Image.Image:

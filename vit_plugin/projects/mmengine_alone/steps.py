@@ -1,4 +1,4 @@
-"""Replacements of mmcv's and MMPretrain's transforms: read, resize, crop and pack."""
+"""Replacements of mmcv's and MMPretrain's transforms without randomness, and their base classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ from vit_plugin.arguments.fields import Backend, PositiveInt, Size
 from vit_plugin.files.resizing import center_crop, edge_size, resize_image
 
 Library = Literal['cv2', 'pillow']
-META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
+META_KEYS = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
 
 
 def as_pair(size: int | Sequence[int]) -> tuple[int, ...]:
     """Expand one number to a pair.
 
-    Fields of type ``Size`` are pairs from ``__post_init__`` on. Where they are used, the call only
-    tells the type checker.
+    Fields of type ``Size`` become pairs in ``__post_init__``. Later calls change nothing, and are
+    there for the type checker.
     """
     return (size, size) if isinstance(size, int) else tuple(size)
 
 
 class BaseTransform:
-    """A step of a pipeline, which is called like mmcv's class of this name."""
+    """A step of a pipeline, with the interface of mmcv's ``BaseTransform``."""
 
     def __call__(self, results: dict) -> dict | None:
         return self.transform(results)
 
     def transform(self, results: dict) -> dict | None:
-        """Return the entries of a sample after this step."""
+        """Return the entries of a sample after this step, or None to skip the sample."""
         raise NotImplementedError
 
 
@@ -157,7 +157,9 @@ class PackInputs(BaseTransform):
     """
 
     def transform(self, results: dict) -> dict | None:
-        sample = BaseDataElement(metainfo={key: results[key] for key in META if key in results})
+        sample = BaseDataElement(
+            metainfo={key: results[key] for key in META_KEYS if key in results}
+        )
         if 'gt_label' in results:
             sample.gt_label = np.atleast_1d(results['gt_label'])
         image = np.ascontiguousarray(np.atleast_3d(results['img']).transpose(2, 0, 1))

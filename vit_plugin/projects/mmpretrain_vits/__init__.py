@@ -2,6 +2,7 @@
 
 from vit_plugin.project import Project
 
+# MMPretrain's encoders for masked image modeling.
 _MASKED = ('MAEViT', 'MFFViT', 'MILANViT', 'MaskFeatViT')
 
 PROJECT = Project(
@@ -15,8 +16,8 @@ PROJECT = Project(
         },
     },
     unavailable={
-        f'MM{name}': f"vit_plugin.MM{name}: MMPretrain's {name} hides patches in its own forward, "
-        "to pre-train. It has no translation. Pre-train with MMPretrain's class, and load the "
+        f'MM{name}': f"vit_plugin.MM{name}: MMPretrain's {name} masks patches in its own forward, "
+        "to pre-train, and has no translation. Pre-train with MMPretrain's class, and load the "
         'result into vit_plugin.MMVisionTransformer.'
         for name in _MASKED
     },

@@ -1,4 +1,4 @@
-"""Translate arguments of MMPretrain's Vision Transformers into ours."""
+"""Translate the arguments of MMPretrain's Vision Transformers into those of our backbone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,7 +41,7 @@ UNCHANGED_ARGUMENTS = (
     'drop_path_rate',
     'init_cfg',
 )
-# Arguments of the backbone that layer_cfgs can override: for our `encoder`, and all of them.
+# Arguments of the backbone that layer_cfgs can override. The first ones become our `encoder`.
 ENCODER_ARGUMENTS = ('layer_scale_init_value', 'attn_drop_rate', 'qkv_bias')
 BLOCK_ARGUMENTS = (*ENCODER_ARGUMENTS, 'drop_rate', 'norm_cfg')
 
@@ -63,9 +63,10 @@ def translate(sizes: ArchSizes, options: Mapping[str, Any]) -> Section:
     if arguments['use_layer_scale']:
         arguments['layer_scale_init_value'] = 1e-5
     block = _block_arguments(arguments, sizes)
-    gated = block['ffn_type'] == 'swiglu_fused'
+    is_gated = block['ffn_type'] == 'swiglu_fused'
     indices = arguments['out_indices']
     indices = [indices] if isinstance(indices, int) else indices
+    # MMPretrain norms only the output of the last block, so without it a norm would have no use.
     has_last = any(index in (-1, sizes['num_layers'] - 1) for index in indices)
     return dict(
         {name: arguments[name] for name in UNCHANGED_ARGUMENTS},
@@ -76,7 +77,7 @@ def translate(sizes: ArchSizes, options: Mapping[str, Any]) -> Section:
         ),
         encoder=dict(
             {name: block[name] for name in ENCODER_ARGUMENTS},
-            gated_mlp=gated,
+            gated_mlp=is_gated,
             mlp_norm=arguments['sub_ln'],
             pre_norm=arguments['pre_norm'],
             final_norm=arguments['final_norm'] and has_last,
@@ -87,7 +88,11 @@ def translate(sizes: ArchSizes, options: Mapping[str, Any]) -> Section:
 
 
 def _norm_cfg(cfg: Mapping[str, Any]) -> Section:
-    """A ``norm_cfg`` with MMPretrain's default eps."""
+    """A ``norm_cfg`` with mmcv's default eps.
+
+    Raises:
+        ConfigError: for ``requires_grad=False``.
+    """
     cfg = {'eps': 1e-5, **cfg}
     if not cfg.pop('requires_grad', True):
         raise ConfigError(
@@ -97,7 +102,11 @@ def _norm_cfg(cfg: Mapping[str, Any]) -> Section:
 
 
 def _block_arguments(arguments: Mapping[str, Any], sizes: ArchSizes) -> Section:
-    """The arguments of the blocks: the backbone's, changed by ``layer_cfgs``."""
+    """The arguments of the blocks: the backbone's, changed by ``layer_cfgs``.
+
+    Raises:
+        ConfigError: if ``layer_cfgs`` changes an argument that our backbone has only once.
+    """
     block = {
         **{name: arguments[name] for name in BLOCK_ARGUMENTS},
         'ffn_type': 'origin',
@@ -118,15 +127,15 @@ def _block_arguments(arguments: Mapping[str, Any], sizes: ArchSizes) -> Section:
 def _mlp_width(block: Mapping[str, Any]) -> int:
     """The width of the MLP.
 
-    With a gate it is two thirds, since there is a third matrix, in multiples of 8
-    (facebookresearch/dinov2 `swiglu_ffn.py`).
+    With a gate there is a third matrix, so the width is two thirds, rounded up to a multiple of 8
+    (facebookresearch/dinov2 ``swiglu_ffn.py``).
     """
     width = block['feedforward_channels']
     return width if block['ffn_type'] == 'origin' else (int(width * 2 / 3) + 7) // 8 * 8
 
 
 def _activation(block: Mapping[str, Any]) -> Section:
-    """The activation, without a scope as in ``'mmpretrain.QuickGELU'``."""
+    """Our config of the activation. A scope, as in ``'mmpretrain.QuickGELU'``, is left out."""
     if block['ffn_type'] == 'swiglu_fused':
         return dict(type='SiLU')
     act_type = block['act_cfg']['type']
@@ -137,7 +146,10 @@ def _activation(block: Mapping[str, Any]) -> Section:
 
 
 def _stem(arguments: Mapping[str, Any]) -> Section:
-    """mmcv's ``PatchEmbed`` as our stem. CLIP's, with a norm before the blocks, has no bias."""
+    """Our config of the stem for mmcv's ``PatchEmbed``.
+
+    With ``pre_norm``, as in CLIP, it has no bias by default.
+    """
     cfg = {
         'kernel_size': arguments['patch_size'],
         'stride': arguments['patch_size'],
@@ -164,4 +176,5 @@ def _stem(arguments: Mapping[str, Any]) -> Section:
 
 
 def _sides(size: int | Sequence[int] | None) -> Sequence[int]:
+    """The sides of a size; none for None, which means mmcv's default."""
     return [size] if isinstance(size, int) else size or ()

@@ -1,4 +1,7 @@
-"""The arguments of MMPretrain's Vision Transformers that have a translation."""
+"""Types of the arguments of MMPretrain's Vision Transformers that have a translation.
+
+Other arguments are rejected when a backbone is built.
+"""
 
 from typing import Annotated, Literal
 

@@ -28,10 +28,10 @@ from .mmpretrain_options import (
     ViTOptions,
 )
 
-Row = tuple[int, int, int, int]  # in the order of SIZE_KEYS
+SizeRow = tuple[int, int, int, int]  # the values of SIZE_KEYS, in that order
 
 
-def _with_short_names(sizes: Mapping[str, Row]) -> dict[str, Row]:
+def _with_short_names(sizes: Mapping[str, SizeRow]) -> dict[str, SizeRow]:
     """The sizes by their long and short names: ``'deit-small'`` and ``'deit-s'``."""
     return {**sizes, **{re.sub(r'(\w)\w*$', r'\1', name): row for name, row in sizes.items()}}
 
@@ -39,17 +39,22 @@ def _with_short_names(sizes: Mapping[str, Row]) -> dict[str, Row]:
 class TranslatedViT(VisionTransformer):
     """The base class of the backbones with MMPretrain's arguments.
 
-    Only the last block's output is normed. ``'avg_featmap'`` norms it again after the average, by
-    ``fc_norm``.
+    As in MMPretrain, only the last block's output is normed, and ``out_type='avg_featmap'`` norms
+    it again after the average, by ``fc_norm``.
+
+    Attributes:
+        archs: the sizes of MMPretrain's archs, by their names.
+        defaults: arguments whose defaults differ from those of MMPretrain's ``VisionTransformer``.
+        fixed_arguments: arguments of our ``VisionTransformer`` for what MMPretrain's class always
+            does.
 
     Raises:
         ConfigError: if an argument has no translation. The message names it.
     """
 
-    archs: Mapping[str, Row]
-    # Arguments whose defaults differ from those of MMPretrain's VisionTransformer.
+    archs: Mapping[str, SizeRow]
     defaults: Mapping[str, Any] = {}
-    ours: Mapping[str, Any] = {}  # further arguments of ours, without a counterpart in MMPretrain
+    fixed_arguments: Mapping[str, Any] = {}
 
     def __init__(self, arch: str | ArchSizes, **options: Any) -> None:
         super().__init__(**self.translated(arch, **options))
@@ -81,7 +86,7 @@ class TranslatedViT(VisionTransformer):
                     "type='vit_plugin.VisionTransformer'."
                 )
             sizes = dict(zip(SIZE_KEYS, cls.archs[arch.lower()], strict=True))
-        return apply_change(translate(sizes, {**cls.defaults, **options}), cls.ours)
+        return apply_change(translate(sizes, {**cls.defaults, **options}), cls.fixed_arguments)
 
 
 @MODELS.register_module()
@@ -124,7 +129,7 @@ class MMDistilledVisionTransformer(TranslatedViT):
     """
 
     archs = MMVisionTransformer.archs
-    ours = dict(encoder=dict(dist_token=1))
+    fixed_arguments = dict(encoder=dict(dist_token=1))
     num_class_tokens = 2
 
     def __init__(
@@ -185,7 +190,7 @@ class MMDeiT3(TranslatedViT):
         }
     )
     defaults = dict(use_layer_scale=True)
-    ours = dict(pos_embed=dict(prefix_rows=False))
+    fixed_arguments = dict(pos_embed=dict(prefix_rows=False))
 
     def __init__(self, arch: str | ArchSizes = 'base', **options: Unpack[DeiT3Options]) -> None:
         super().__init__(arch, **options)
@@ -211,7 +216,7 @@ class MMViTEVA02(TranslatedViT):
         }
     ) | {'ti': (192, 12, 3, 512)}
     defaults = dict(norm_cfg=dict(type='LN'))
-    ours = dict(
+    fixed_arguments = dict(
         encoder=dict(gated_mlp=True),
         numerics=dict(act_cfg=dict(type='SiLU')),
         pos_embed=dict(rotary=dict(form='index', native_grid=(16, 16))),

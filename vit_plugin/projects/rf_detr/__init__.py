@@ -46,5 +46,5 @@ PROJECT = Project(
         ('detection', 'rf-detr-medium'): 'vit_plugin.projects.rf_detr.rf_detr_model:RF_DETR_MEDIUM',
         ('detection', 'rf-detr-large'): 'vit_plugin.projects.rf_detr.rf_detr_model:RF_DETR_LARGE',
     },
-    published={'RF-DETR': 'vit_plugin.projects.rf_detr.published_rf_detr:rf_detr'},
+    published={'RF-DETR': 'vit_plugin.projects.rf_detr.published_rf_detr:read_rf_detr'},
 )

@@ -1,4 +1,10 @@
-"""Roboflow's published models, in its own format and in that of transformers."""
+"""Read RF-DETR, in Roboflow's own files and in the format of transformers.
+
+The result is the config of the same model here. Each entry of the published config has to be read,
+required to have a supported value, compared with the weights, or ignored:
+:class:`~vit_plugin.weights.foreign_config.ForeignConfig` rejects others. Roboflow's files state
+little, so most settings are inferred from the shapes of the weights.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,8 +17,8 @@ from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_encoder import encoder_section
 from vit_plugin.weights.published_settings import detector_settings
 from vit_plugin.weights.transformers_config import (
-    blocks_before_outputs,
     inner_backbone,
+    output_stages,
 )
 
 from .rf_detr_kinds import RF_DETR_KIND, ROBOFLOW_KIND, SMALL_DINOV2, WINDOWED_DINOV2_KIND
@@ -32,11 +38,12 @@ UNSUPPORTED = {  # prefixes of keys in unsupported models -> the reason
 }
 ROBOFLOW_SCALES = {'P3': 2, 'P4': 1, 'P5': 0.5}  # Roboflow's names of the map scales
 ROBOFLOW_EPS = 1e-6  # eps of the projector's norms; transformers has another default
+# Values of Roboflow's `encoder` that are built here; the sizes follow from the shapes.
 ROBOFLOW_ENCODERS = (None, 'dinov2_windowed_small', 'dinov2_windowed_base')
 
 
 class Trunk(NamedTuple):
-    """Settings of a published backbone that its shapes do not show.
+    """Settings of a backbone in Roboflow's files that its shapes do not show.
 
     Attributes:
         stages: numbers of blocks after which there is an output. The block after each of these
@@ -50,7 +57,8 @@ class Trunk(NamedTuple):
     resolution: int | None = None
 
 
-# (patch size, side of the position table in patches) -> backbone. All others: `Trunk()`.
+# A published backbone is recognized by its patch size in pixels and the side of its position table
+# in patches. All that are not listed have `Trunk()`.
 TRUNKS = {
     (14, 37): Trunk((2, 5, 8, 11), 4, 560),  # Base, and Large of 2025
     (12, 26): Trunk(windows=1),  # Seg Nano
@@ -58,18 +66,19 @@ TRUNKS = {
 }
 
 
-def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
+def read_rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an RF-DETR and its classes. None if it is another model.
 
     Raises:
         ConfigError: if the model is not supported, or if the file is damaged.
     """
-    if POSITION_TABLE not in published.weights or published.kind not in ('', 'rf_detr'):
+    if POSITION_TABLE not in published.weights or published.model_type not in ('', 'rf_detr'):
         return None
     for start, why in UNSUPPORTED.items():
         if any(name.startswith(start) for name in published.weights):
             raise ConfigError(f'{why}; give another model')
-    is_transformers = bool(published.kind)  # else a file of `rfdetr`, which has no config.json
+    # A file of `rfdetr` has no config.json.
+    is_transformers = bool(published.model_type)
     num_class_rows, dims = published.shape('class_embed.weight')
     classes = DetectorClasses(num_class_rows, stated_names(published))
     groups = published.count('transformer.enc_output.')
@@ -113,7 +122,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             type='vit_plugin.LWDETRHead',
             num_classes=len(classes.names),
             unused_rows=classes.unused,
-            # Only Roboflow's code lets positions without a box propose an empty one.
+            # Only Roboflow's code lets positions without a valid anchor propose an empty box.
             empty_proposals=not is_transformers,
             num_levels=len(scales),
             embed_dims=dims,
@@ -139,13 +148,13 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
 
 
 class RFDETRParts(NamedTuple):
-    """The settings that each format states in its own way.
+    """The settings that the two formats state differently.
 
     Attributes:
         backbone: the config of the backbone.
-        size: the image size.
-        decoder: the options of the decoder.
-        eps: that of the projector's norms.
+        size: side of the images in pixels, or height and width.
+        decoder: the head's ``decoder``.
+        eps: eps of the projector's norms.
     """
 
     backbone: Section
@@ -157,20 +166,27 @@ class RFDETRParts(NamedTuple):
 def _read_transformers(
     published: Published, config: ForeignConfig, dims: int, num_levels: int
 ) -> RFDETRParts:
-    """The parts of a model in the format of transformers."""
+    """Read a model in the format of transformers.
+
+    Args:
+        published: the checkpoint.
+        config: its ``config.json``.
+        dims: channels of the decoder.
+        num_levels: number of maps.
+    """
     vit = inner_backbone(config, {'rf_detr_dinov2': WINDOWED_DINOV2_KIND}, SMALL_DINOV2)
     vit.require('reshape_hidden_states', True)
     backbone = encoder_section(published, vit)
-    stages = blocks_before_outputs(vit, backbone['arch']['num_layers'])
+    stages = output_stages(vit, backbone['arch']['num_layers'])
     windowed = vit.get('window_block_indexes', Sequence[Count] | None)
     if windowed is None:
         windowed = [i for i in range(stages[-1] + 1) if i not in stages]
     _add_windows(backbone, stages, vit.get('num_windows', PositiveInt), windowed)
     backbone['encoder']['final_norm'] = vit['apply_layernorm']
-    heads, cross = (
-        config.get(f'decoder_{kind}_attention_heads', PositiveInt) for kind in ('self', 'cross')
+    heads, cross_heads = (
+        config.get(f'decoder_{name}_attention_heads', PositiveInt) for name in ('self', 'cross')
     )
-    decoder = _decoder(published, heads, cross, num_levels)
+    decoder = _decoder(published, heads, cross_heads, num_levels)
     for name in ('decoder_self_attention_heads', 'decoder_cross_attention_heads'):
         if dims % config[name]:
             raise config.unsupported(name, why=f'which must divide {dims} channels')
@@ -186,8 +202,8 @@ def _read_transformers(
 def _roboflow_settings(published: Published) -> ForeignConfig:
     """The settings of the model in a file of ``rfdetr``.
 
-    Training arguments are dropped; an unknown entry of ``model_config`` is kept, so that it is
-    reported.
+    The file has them among the arguments of the training (``args``), which are dropped, and in
+    ``model_config``. An unknown entry of ``model_config`` is kept, so that it is reported.
     """
     model_config = published.saved['model_config']
     known = {
@@ -203,7 +219,7 @@ def _roboflow_settings(published: Published) -> ForeignConfig:
 def _read_roboflow(
     published: Published, config: ForeignConfig, dims: int, num_levels: int
 ) -> RFDETRParts:
-    """The parts of a model in a file of ``rfdetr``."""
+    """Read a model in a file of ``rfdetr``. See :func:`_read_transformers`."""
     backbone = encoder_section(published)
     patch, side = backbone['arch']['patch_size'], backbone['img_size']
     trunk = TRUNKS.get((patch, side // patch), Trunk())
@@ -213,11 +229,11 @@ def _read_roboflow(
     config.require('encoder', *ROBOFLOW_ENCODERS)
     windows = config.get('num_windows', PositiveInt | None) or trunk.windows
     _add_windows(backbone, stages, windows, windowed)
-    heads, cross = (
+    heads, cross_heads = (
         config.get(name, PositiveInt | None) or dims // channels
         for name, channels in (('sa_nheads', SELF_DIMS), ('ca_nheads', CROSS_DIMS))
     )
-    decoder = _decoder(published, heads, cross, num_levels)
+    decoder = _decoder(published, heads, cross_heads, num_levels)
     names = config.get('projector_scale', Sequence[str] | None)
     if names is not None and [ROBOFLOW_SCALES.get(name) for name in names] != _scales(published):
         raise config.unsupported('projector_scale', why='but its weights show others')
@@ -256,14 +272,14 @@ def _add_windows(
     )
 
 
-def _decoder(published: Published, heads: int, cross: int, num_levels: int) -> Section:
-    """The options of the decoder."""
-    weights = published.shape(f'{DECODER_LAYERS}0.cross_attn.attention_weights.weight')[0]
+def _decoder(published: Published, heads: int, cross_heads: int, num_levels: int) -> Section:
+    """The head's ``decoder``, by the shapes of its weights and the numbers of attention heads."""
+    num_samples = published.shape(f'{DECODER_LAYERS}0.cross_attn.attention_weights.weight')[0]
     return dict(
         num_layers=published.count(DECODER_LAYERS),
         num_heads=heads,
-        num_cross_heads=cross,
-        num_points=weights // (cross * num_levels),
+        num_cross_heads=cross_heads,
+        num_points=num_samples // (cross_heads * num_levels),
         feedforward_channels=published.shape(f'{DECODER_LAYERS}0.linear1.weight')[0],
     )
 
@@ -275,7 +291,7 @@ def _scales(published: Published) -> list[float]:
     for i in range(published.count(f'{BACKBONE_PREFIX}projector.stages.')):
         if f'{start}{i}.0.0.weight' in published.weights:  # a transposed convolution
             scales.append(2)
-        elif f'{start}{i}.0.0.conv.weight' in published.weights:
+        elif f'{start}{i}.0.0.conv.weight' in published.weights:  # a convolution of stride 2
             scales.append(0.5)
         else:
             scales.append(1)

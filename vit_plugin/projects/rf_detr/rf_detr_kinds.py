@@ -1,7 +1,10 @@
-"""The fields of RF-DETR's configs: of transformers 5.24, and of Roboflow's own files.
+"""The fields of RF-DETR's configs, in transformers and in Roboflow's own files.
 
-``models/rf_detr/configuration_rf_detr.py`` of transformers; ``config.py`` and
+They are those of ``configuration_rf_detr.py`` of transformers 5.24, and of ``config.py`` and
 ``models/_defaults.py`` of ``rfdetr`` 1.11.
+
+A ``ConfigKind`` has every field of a config class: those that affect predictions with their
+defaults, and the others by the reason why they do not. A field in neither is an error.
 """
 
 from vit_plugin.weights.foreign_config import ConfigKind
@@ -64,7 +67,7 @@ WINDOWED_DINOV2_KIND = transformers_kind(
         qkv_bias=True,
         use_swiglu_ffn=False,
         num_register_tokens=0,
-        num_windows=4,
+        num_windows=4,  # along a side
         window_block_indexes=None,  # default: all blocks without an output
         apply_layernorm=True,
         reshape_hidden_states=True,
@@ -76,7 +79,8 @@ WINDOWED_DINOV2_KIND = transformers_kind(
         FOR_MASKING: 'use_mask_token',
     },
 )
-# The default `backbone_config` of transformers: what differs from WINDOWED_DINOV2_KIND.
+# The default `backbone_config` of transformers: fields with other values than in
+# WINDOWED_DINOV2_KIND.
 SMALL_DINOV2 = dict(
     num_attention_heads=6,
     out_features=['stage2', 'stage5', 'stage8', 'stage11'],
@@ -84,7 +88,8 @@ SMALL_DINOV2 = dict(
     num_register_tokens=0,
     image_size=518,
 )
-# None: inferred from the shapes, or from the published model.
+# Settings in a file of `rfdetr`. None: inferred from the weights, see `TRUNKS` in
+# published_rf_detr.py. All others only have the value with which models here compute.
 ROBOFLOW_KIND = ConfigKind(
     defaults=dict(
         encoder=None,
@@ -123,7 +128,7 @@ ROBOFLOW_KIND = ConfigKind(
         'the number of classes, which the weights show': 'num_classes',
         'how it is trained, and on which device': 'amp device compile cuda_graphs fused_optimizer '
         'gradient_checkpointing freeze_encoder ia_bce_loss cls_loss_coef',
-        'keypoints, which it has not without use_grouppose_keypoints': 'keypoint_cross_attn '
+        'keypoints, which it only has with use_grouppose_keypoints': 'keypoint_cross_attn '
         'inter_instance_kp_attn grouppose_keypoint_dim_downscale dual_projector_kp_only '
         'num_keypoints_per_class postprocess_trace_alpha',
     },

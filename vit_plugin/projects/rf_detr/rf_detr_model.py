@@ -1,4 +1,7 @@
-"""RF-DETR for a folder of images with boxes: ``vit-plugin train --data FOLDER --model rf-detr``."""
+"""RF-DETR for a folder of images with boxes: ``vit-plugin train --data FOLDER --model rf-detr``.
+
+Also its published sizes, ``--model rf-detr-nano`` to ``rf-detr-large``.
+"""
 
 from functools import partial
 
@@ -17,23 +20,23 @@ PROJECTOR_NORM: Section = dict(type='LN2d', eps=1e-6)
 
 
 def _windowed(facts: ModelFacts, width: int) -> tuple[Section, Section, list[int]]:
-    """A backbone with windows between global blocks, its projector, and the stride of its map.
+    """The configs of a WindowedViT and its projector, and the stride of the map in pixels.
 
     Raises:
-        ConfigError: if the backbone has no windows with a class token.
+        ConfigError: if the backbone of the facts cannot be a WindowedViT.
     """
     depths = facts.depths()
     arch = facts.arguments['arch']
-    is_plain = isinstance(arch, str) and not arch.startswith('timm://')
-    # A plain name gets DINOv2's numerics, so that its weights fit.
-    like_dinov2 = dict(layer_scale_init_value=1.0) if is_plain else {}
+    is_size = isinstance(arch, str) and not arch.startswith('timm://')  # such as S/16
+    # Such a backbone is built like DINOv2's, so that DINOv2's weights fit.
+    like_dinov2 = dict(layer_scale_init_value=1.0) if is_size else {}
     options = {**like_dinov2, **facts.arguments.get('encoder', {})}
-    # The block after each output is global, as in the published models.
+    # The block after each output is global, as in the published models. None follows the last.
     options['window'] = dict(
         number=WINDOWS_PER_SIDE, global_blocks=[end + 1 for end in depths[:-1]]
     )
     backbone = {
-        **(dict(numerics='timm') if is_plain else {}),
+        **(dict(numerics='timm') if is_size else {}),
         **facts.arguments,
         'with_cls_token': True,
         'out_indices': depths,
@@ -58,9 +61,13 @@ def _windowed(facts: ModelFacts, width: int) -> tuple[Section, Section, list[int
 
 
 def _rf_detr(facts: ModelFacts, layers: int) -> Section:
-    """A windowed backbone, four depths in one map, and this many decoder layers.
+    """The model: a windowed backbone, one map of four of its depths, and a decoder.
 
-    A module of another library has no windows, and is built like an LW-DETR.
+    A backbone of another library has no windows; it gets the neck of an LW-DETR.
+
+    Args:
+        facts: facts about the data and the backbone.
+        layers: number of decoder layers.
     """
     width = facts.channels
     if 'type' in facts.arguments:
@@ -70,6 +77,7 @@ def _rf_detr(facts: ModelFacts, layers: int) -> Section:
     decoder: Section = dict(num_layers=layers, num_points=2)
     if not facts.is_wide:
         decoder |= dict(num_heads=4, num_cross_heads=8, feedforward_channels=4 * width)
+    # Images are stretched to one size, so no position is padding: share=1.
     queries = facts.queries('rf-detr', 300 if facts.is_wide else 60, strides, share=1)
     return dict(
         type='SingleStageDetector',
@@ -99,7 +107,13 @@ RF_DETR = TaskModel(
 
 
 def _sized(name: str, side: int, layers: int) -> TaskModel:
-    """A published size: image side in pixels and decoder layers, with a ViT-S."""
+    """A published size of RF-DETR with a ViT-S.
+
+    Args:
+        name: name of the size.
+        side: side of the images in pixels.
+        layers: number of decoder layers.
+    """
     return RF_DETR._replace(
         title=f'an RF-DETR of the size {name}',
         build=partial(_rf_detr, layers=layers),

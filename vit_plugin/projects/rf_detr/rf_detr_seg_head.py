@@ -19,9 +19,9 @@ class RFDETRSegHead(MaskedHead, Base):
     """An ``LWDETRHead`` with the masks of RF-DETR-Seg.
 
     Args:
-        mask_scale: scale of a mask relative to the map; masks have a quarter of the image's size in
-            the published models.
-        **kwargs: see ``LWDETRHead``, with one map.
+        mask_scale: side of a mask relative to that of the map. In the published models, the side of
+            a mask is a quarter of the image's.
+        **kwargs: see ``LWDETRHead``, with ``num_levels=1``.
     """
 
     def __init__(self, mask_scale: Positive, **kwargs: Any) -> None:
@@ -30,11 +30,12 @@ class RFDETRSegHead(MaskedHead, Base):
 
     @property
     def _num_refining_blocks(self) -> int:
+        """See the base class: one for each layer of a prediction."""
         return self.test_cfg['num_layers']
 
-    def _layers(self, x: Sequence[Tensor], *outputs: Tensor) -> list[InstanceData]:
+    def _layer_outputs(self, x: Sequence[Tensor], *outputs: Tensor) -> list[InstanceData]:
         """See the base class. Each layer also gets both factors of its masks."""
-        layers = super()._layers(x, *outputs)
+        layers = super()._layer_outputs(x, *outputs)
         for level, layer in zip(self.masks.maps(x[0]), layers, strict=True):
             self._set_factors(layer, *self.masks.factors(level, layer.features))
         return layers

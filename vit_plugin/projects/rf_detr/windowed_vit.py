@@ -23,16 +23,16 @@ class WindowedViT(VisionTransformer):
     Vision Transformer with a class token fit, such as DINOv2's.
 
     Args:
-        **kwargs: see :class:`VisionTransformer`. ``encoder`` has a ``window``, and ``out_type`` is
-            a map.
+        **kwargs: see :class:`VisionTransformer`. ``encoder`` must have a ``window``, and
+            ``out_type`` must be ``'featmap'``, the default, or ``'pyramid'``.
 
     Raises:
-        ConfigError: without windows, with another output, or with tokens other than the class token
-            before the patches.
+        ConfigError: without windows, with another ``out_type``, with rotary positions, or with
+            tokens other than the class token before the patches.
     """
 
     # Overrides attributes of VisionTransformer, which describes them.
-    tokens_in_windows = True
+    tokens_in_windows = True  # a window may contain tokens that are not patches
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{'out_type': 'featmap', **kwargs})
@@ -58,7 +58,8 @@ class WindowedViT(VisionTransformer):
         self.window = window
 
     def output(self, x: Tensor, grid: Grid) -> Tensor:
-        return to_map(x, num_windows(grid, self.window.within(grid)), grid)  # (B, C, h, w)
+        """Class tokens and patches (B, windows + h*w, C) -> a map (B, C, h, w) of the patches."""
+        return to_map(x, num_windows(grid, self.window.within(grid)), grid)
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
         """Patches (B, h*w, C) -> class tokens and patches (B, windows + h*w, C) with positions."""

@@ -1,4 +1,4 @@
-"""Self-supervised learning: DINO with DINOv2's objective, and encoders for MAE and SimMIM."""
+"""Self-supervised learning: DINO and DINOv2's objective, and encoders for MAE and SimMIM."""
 
 from vit_plugin.project import Project
 

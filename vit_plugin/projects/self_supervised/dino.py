@@ -1,4 +1,8 @@
-"""Self-distillation with no labels (DINO, arXiv:2104.14294), which MMPretrain lacks."""
+"""Self-distillation with no labels (DINO, arXiv:2104.14294), which MMPretrain lacks.
+
+With ``mask_ratio`` and ``koleo_weight`` it has DINOv2's objective: DINO's loss on the class token,
+iBOT's on masked patches, and KoLeo.
+"""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -30,14 +34,14 @@ with needed_by('DINO'):
     from mmpretrain.models.utils import CosineEMA
 
 Momentum = Annotated[float, Field(gt=0, lt=1)]
-Shares = Annotated[Sequence[Fraction], Field(min_length=2, max_length=2), ASCENDING]
+FractionRange = Annotated[Sequence[Fraction], Field(min_length=2, max_length=2), ASCENDING]
 
 
 @MODELS.register_module()
 class DINO(MultiViewSelfSupervisor):
     """A student learns the outputs of a teacher, its exponential moving average (EMA).
 
-    The teacher sees only the large views.
+    The teacher sees only the large views (global crops).
 
     Args:
         backbone, neck, head, num_large, data_preprocessor, init_cfg: see
@@ -63,7 +67,7 @@ class DINO(MultiViewSelfSupervisor):
         head: Typed,
         num_large: PositiveInt = 2,
         momentum: Momentum = 0.996,
-        mask_ratio: Shares | None = None,
+        mask_ratio: FractionRange | None = None,
         koleo_weight: NotNegative = 0.0,
         data_preprocessor: Typed | None = None,
         init_cfg: InitConfig = None,
@@ -73,16 +77,17 @@ class DINO(MultiViewSelfSupervisor):
         self.mask_ratio, self.koleo_weight = mask_ratio, koleo_weight
         if mask_ratio:
             self.patch_head = deepcopy(self.head)
-            if not self.hides_patches():
+            if not self.can_mask_patches():
                 raise ConfigError(
-                    "DINO: mask_ratio hides patches; set type='vit_plugin.IBOTViT' of backbone."
+                    "DINO: mask_ratio masks patches; set type='vit_plugin.IBOTViT' of backbone."
                 )
 
     def make_teacher(self, momentum: float) -> BaseAveragedModel:
         """The exponential moving average of the student."""
+        # MMEngine's momentum is the weight of the new value.
         return CosineEMA(self.student(), momentum=1 - momentum)
 
-    def hides_patches(self) -> bool:
+    def can_mask_patches(self) -> bool:
         """Whether :meth:`encode` takes masked patches."""
         return isinstance(self.backbone, IBOTViT)
 
@@ -103,26 +108,29 @@ class DINO(MultiViewSelfSupervisor):
             mask = block_masks(len(large), grid, self.mask_ratio).to(large.device)
             student_features = [self.encode(self.backbone, large, mask)]
             unmasked = inputs[self.num_large :]
-            student = student_features[0][0][mask.flatten(1)]
-            teacher = teacher_features[0][mask.flatten(1)]
+            patches = student_features[0][0]  # (num_large * B, h*w, C)
+            student_patches = patches[mask.flatten(1)]  # (M, C), the masked ones
+            teacher_patches = teacher_features[0][mask.flatten(1)]
             losses['loss_patches'] = self.patch_head.patch_loss(
-                self.neck((student,))[-1], neck((teacher,))[-1], mask
+                self.neck((student_patches,))[-1], neck((teacher_patches,))[-1], mask
             )
-            losses |= self.losses_of_patches(student_features[0][0], **kwargs)
+            losses |= self.additional_patch_losses(patches, **kwargs)
         student_features += self.features(unmasked)
         if self.koleo_weight:
-            # The features of large views come first.
+            # The large views are the first in the first batch.
             vectors = at_least_float32(student_features[0][-1][: len(large)]).chunk(self.num_large)
             losses['loss_koleo'] = self.koleo_weight * sum(map(koleo, vectors))
-        name = 'loss_views' if losses else 'loss'  # MMEngine logs a sum as `loss`
+        # MMEngine logs the sum of several losses as `loss`, so none of them may have that name.
+        name = 'loss_views' if losses else 'loss'
         loss = self.head.loss(self.projections(student_features, len(inputs)), targets)
         return {name: loss, **losses}
 
-    def losses_of_patches(self, patches: Tensor, **kwargs: Any) -> dict[str, Tensor]:
-        """Additional losses of a subclass on the student's patches (num_large * B, h*w, C).
+    def additional_patch_losses(self, patches: Tensor, **kwargs: Any) -> dict[str, Tensor]:
+        """Losses that a subclass adds, by their names in the log.
 
         Args:
-            patches: some of them were masked.
+            patches: the student's features of all patches of the large views (num_large * B, h*w,
+                C). Some patches were masked.
             **kwargs: further arguments of :meth:`loss`.
         """
         return {}

@@ -1,4 +1,8 @@
-"""DINO's projection and its loss (arXiv:2104.14294)."""
+"""DINO's projection head, as a neck, and its loss, as a head (arXiv:2104.14294).
+
+The authors call the first one the head. Here the names follow MMPretrain, where heads compute
+losses.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -107,9 +111,10 @@ class DINOHead(BaseModule):
         self.register_buffer('center', torch.zeros(out_channels))
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Outputs of the student (V, B, K), and of the teacher for the first G views -> mean loss.
+        """Outputs of student (V, B, K) and teacher (G, B, K) -> the mean loss over pairs of views.
 
-        The teacher's outputs are (G, B, K). Then the center moves to their mean in all processes.
+        The teacher has only the first G of the V views. Afterwards the center is updated with the
+        mean of its outputs over all processes.
         """
         log_student, teacher = self._student_log_probs(outputs), self._teacher_probs(targets)
         losses = -torch.einsum('gbk,vbk->gv', teacher, log_student) / outputs.shape[1]
@@ -122,11 +127,14 @@ class DINOHead(BaseModule):
         """Student and teacher outputs (M, K) of masked patches -> iBOT's loss.
 
         These patches are True in ``mask`` (N, h, w). The loss is the mean over images of the mean
-        over masked patches, 0 for an image without these. Then the center moves as in ``loss``.
+        over masked patches, 0 for an image without any. Afterwards the center is updated as in
+        :meth:`loss`.
         """
         losses = -(self._teacher_probs(targets) * self._student_log_probs(outputs)).sum(dim=-1)
+        # Ranks have different numbers of patches, so their means cannot be averaged. The number of
+        # patches is appended to the sum, and both are reduced at once.
         sums = F.pad(at_least_float32(targets).sum(dim=0), (0, 1), value=len(targets))
-        all_reduce(sums)  # ranks have different numbers of patches
+        all_reduce(sums)
         self._move_center(sums[:-1] / sums[-1].clamp(min=1))
         image = mask.flatten(1).nonzero()[:, 0]  # (M,)
         return (losses / image.bincount()[image]).sum() / len(mask)

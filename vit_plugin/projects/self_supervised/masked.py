@@ -1,7 +1,7 @@
-"""Encoders for masked image modeling, in which some patches of each image are masked.
+"""Encoders for masked image modeling, which see only some patches of each image.
 
-Masked patches are gray before the stem, and their tokens are dropped or replaced after it. So a CNN
-cannot see them either. With a plain patch embedding the first step has no effect.
+Masked patches are made gray before the stem, and their tokens are dropped or replaced after it. The
+first step keeps a CNN from seeing them. With a plain patch embedding it has no effect.
 """
 
 from typing import Any
@@ -27,11 +27,11 @@ class MaskedVisionTransformer(VisionTransformer):
     # Overrides attributes of VisionTransformer, which describes them.
     one_patch_size = True
 
-    def hide(self, images: Tensor, mask: Tensor) -> Tensor:
+    def gray_out(self, images: Tensor, mask: Tensor) -> Tensor:
         """Images (B, C, H, W) -> images that are gray where ``mask``, bool (B, h, w), is True.
 
         Raises:
-            ConfigError: if the images are not h x w full patches.
+            ConfigError: if the images are not of h x w full patches.
         """
         stride, grid = self.patch_embed.stride, tuple(mask.shape[1:])
         if tuple(images.shape[2:]) != (grid[0] * stride, grid[1] * stride):
@@ -40,9 +40,9 @@ class MaskedVisionTransformer(VisionTransformer):
                 f'{stride} pixels does not fit images of {images.shape[2]} x {images.shape[3]} '
                 'pixels; change the mask or the size of the images.'
             )
-        # (B, 1, H, W).
-        pixels = mask.repeat_interleave(stride, 1).repeat_interleave(stride, 2)[:, None]
-        return images.masked_fill(pixels, 0.0)  # the mean of normalized images
+        # The mask of patches becomes one of pixels, (B, 1, H, W).
+        is_masked = mask.repeat_interleave(stride, 1).repeat_interleave(stride, 2)[:, None]
+        return images.masked_fill(is_masked, 0.0)  # 0 is the mean of normalized images
 
 
 @MODELS.register_module()
@@ -58,8 +58,8 @@ class MAEViT(MaskedVisionTransformer):
             grid.
 
     Raises:
-        ConfigError: if nothing is masked or nothing visible, or for a part that needs a complete
-            grid.
+        ConfigError: if nothing is masked or nothing visible, for other tokens before the patches,
+            or for attention that needs a complete grid.
     """
 
     def __init__(self, mask_ratio: Rate = 0.75, **kwargs: Any) -> None:
@@ -80,36 +80,38 @@ class MAEViT(MaskedVisionTransformer):
             )
         if any(type(block.attn) is not Attention for block in self.blocks):
             raise ConfigError(
-                'MAEViT: windows, relative and rotary positions need all patches of the grid, of '
-                'which MAE computes some; leave them out, or pre-train with SimMIM.'
+                'MAEViT: windows, relative and rotary positions need all patches of the grid, and '
+                'MAE computes only some; leave them out, or pre-train with SimMIM.'
             )
 
     def num_visible(self, grid: Grid) -> int:
+        """The number of patches of a grid that are not masked."""
         return int(grid[0] * grid[1] * (1 - self.mask_ratio))
 
     def forward(self, images: Tensor, mask: bool | None = True) -> tuple[Tensor, ...]:
-        """Images (B, C, H, W) -> visible tokens, masked patches and their order.
+        """Images (B, C, H, W) -> visible tokens, mask and order, as MMPretrain's ``MAEViT``.
 
         Args:
             images: normalized images of the native size.
-            mask: without it, the result is that of :class:`VisionTransformer`.
+            mask: whether to mask patches. If not, the result is that of
+                :class:`VisionTransformer`.
 
         Returns:
-            The tokens (B, 1 + visible, C), 1. for each masked patch (B, h*w), and the position of
-            each patch in the shuffled order (B, h*w), which begins with the visible ones. These are
-            the outputs of MMPretrain's ``MAEViT``.
+            The tokens (B, 1 + visible, C); the mask (B, h*w), 1.0 at masked patches and else 0.0;
+            and ``ids_restore`` (B, h*w), the position of each patch in the shuffled order, which
+            begins with the visible ones.
         """
         if not mask:
             return super().forward(images)
         grid = self.position.grid
         noise = torch.rand(images.shape[0], grid[0] * grid[1], device=images.device)
-        order, num_visible = noise.argsort(dim=1), self.num_visible(grid)
-        positions = order.argsort(dim=1)
-        masked = positions >= num_visible  # (B, h*w)
-        x, *_ = self.begin(self.hide(images, masked.unflatten(1, grid)))  # (B, 1 + h*w, C)
-        visible = order[:, :num_visible, None].expand(-1, -1, x.shape[2])
+        ids_shuffle, num_visible = noise.argsort(dim=1), self.num_visible(grid)
+        ids_restore = ids_shuffle.argsort(dim=1)
+        masked = ids_restore >= num_visible  # (B, h*w)
+        x, *_ = self.begin(self.gray_out(images, masked.unflatten(1, grid)))  # (B, 1 + h*w, C)
+        visible = ids_shuffle[:, :num_visible, None].expand(-1, -1, x.shape[2])
         x = torch.cat((x[:, :1], x[:, 1:].gather(1, visible)), dim=1)  # (B, 1 + visible, C)
-        return self.norm(self.blocks(x, grid)[-1]), masked.to(x.dtype), positions
+        return self.norm(self.blocks(x, grid)[-1]), masked.to(x.dtype), ids_restore
 
 
 @MODELS.register_module()
@@ -129,7 +131,7 @@ class SimMIMViT(MaskedVisionTransformer):
         ConfigError: for another ``out_type``.
     """
 
-    out_types: tuple[str, ...] = ('featmap',)  # outputs that the algorithm takes
+    out_types: tuple[str, ...] = ('featmap',)  # the supported ones, the default first
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{'out_type': self.out_types[0], **kwargs})
@@ -152,7 +154,7 @@ class SimMIMViT(MaskedVisionTransformer):
         if mask is None:
             return super().forward(images)
         mask = mask.bool()
-        x, grid, _ = self.patch_embed(self.hide(images, mask))
+        x, grid, _ = self.patch_embed(self.gray_out(images, mask))
         x = torch.where(mask.flatten(1)[..., None], self.mask_token.to(x.dtype), x)
         return tuple(self.encode(x, grid))
 
@@ -172,13 +174,16 @@ class IBOTViT(SimMIMViT):
     Its outputs are the tokens of the patches (B, h*w, C) and the vector of the image (B, C).
 
     Args:
-        **kwargs: see :class:`VisionTransformer`. ``out_type``, which makes the vector, is
-            ``'cls_token'`` or ``'avg_featmap'``; others are a ``ConfigError``.
+        **kwargs: see :class:`VisionTransformer`. ``out_type`` determines the vector: the
+            ``'cls_token'`` or the mean of the patches, ``'avg_featmap'``.
+
+    Raises:
+        ConfigError: for another ``out_type``.
     """
 
     out_types = ('cls_token', 'avg_featmap')
 
     def encode(self, x: Tensor, grid: Grid) -> list[Tensor]:
-        """Equations 1 to 4: patches (B, h*w, C) -> their tokens, and the vector."""
+        """Embedded patches (B, h*w, C) -> their output tokens, and the vector (B, C)."""
         *_, x = self.tokens(x, grid)
         return [x[:, self.num_prefix_tokens :], self.output(x, grid)]

@@ -1,4 +1,4 @@
-"""The base class of methods that learn from several views of each image."""
+"""The base class of methods that learn from several views (augmented crops) of each image."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -19,10 +19,10 @@ with needed_by('Self-supervised learning'):
 class MultiViewSelfSupervisor(BaseSelfSupervisor):
     """Base class of algorithms that compare several views of each image.
 
-    The first ``num_large`` views are the large ones.
+    The first ``num_large`` views are the large ones (global crops), the others small (local crops).
 
     Args:
-        backbone: the config of the encoder. Its last output is (B, C), so ``out_type`` is
+        backbone: the config of the encoder. Its last output must be (B, C), so ``out_type`` is
             ``'cls_token'`` or ``'avg_featmap'``.
         neck: the config of the projection.
         head: the config of the loss.
@@ -46,9 +46,9 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
         self.num_large = num_large
 
     def student(self) -> nn.Sequential:
-        """The backbone and the projection, for methods that also have a teacher.
+        """The backbone and the projection as one module, for methods that also have a teacher.
 
-        It maps images (B, C, H, W) to a tuple of one tensor (B, K).
+        It shares their parameters, and maps images (B, C, H, W) to a tuple of one tensor (B, K).
         """
         return nn.Sequential(self.backbone, self.neck)
 
@@ -62,13 +62,16 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
         return backbone(images) if mask is None else backbone(images, mask)
 
     def features(self, views: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
-        """The outputs of views (B, C, H_v, W_v). Successive views of one size form one batch."""
+        """The backbone's outputs for views (B, C, H_v, W_v), one tuple for each batch.
+
+        Successive views of one size form one batch.
+        """
         groups = groupby(views, key=lambda x: x.shape)
         return [self.encode(self.backbone, torch.cat(list(group))) for _, group in groups]
 
     def projections(self, features: Sequence[tuple[Tensor, ...]], number: int) -> Tensor:
-        """The projections (V, B, K) of the features of ``number`` views, in the same order."""
-        return torch.cat([self.neck(of_view)[-1] for of_view in features]).unflatten(
+        """The projections (V, B, K) of V = ``number`` views, in the order of ``features``."""
+        return torch.cat([self.neck(outputs)[-1] for outputs in features]).unflatten(
             0, (number, -1)
         )
 

@@ -1,4 +1,10 @@
-"""Read a folder of timm (``timm.models.save_for_hf``) as a config of the same model here."""
+"""Read a folder of timm (``timm.models.save_for_hf``) as a config of the same model here.
+
+If our :class:`VisionTransformer` does not compute the model, a :class:`TimmBackbone` wraps timm's
+own module. Each entry of the ``config.json`` must be read, required to have a supported value, or
+ignored since it has no effect. Any other entry is an error, see
+:class:`~vit_plugin.weights.foreign_config.ForeignConfig`.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +19,7 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Fraction, Numbers, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import Published
+from vit_plugin.weights.published import DEFAULT_CLASS_PREFIX, Published
 from vit_plugin.weights.published_settings import classifier_settings, imagenet_names
 from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
 from vit_plugin.weights.reading.lazy import Weights
@@ -23,13 +29,16 @@ from vit_plugin.zoo.feature_maps import map_pooling
 
 from .timm_backbone import TimmBackbone
 from .timm_kinds import NOT_MODEL_ARGS, PRETRAINED_KIND, TIMM_KIND, TRAINING_ARGS
-from .wrapped_timm import SCHEME, wrapped_timm
+from .wrapped_timm import SCHEME, timm_arguments
 
+# Our names of the classifiers on the class token and on the distillation token.
 LINEAR_WEIGHT, DISTILLED_WEIGHT = 'head.layers.head.weight', 'head.layers.head_dist.weight'
+# The entries of `describe` that make up the argument `arch`.
 ARCH_FIELDS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
-Value = bool | int | float | str | None
+ArgumentValue = bool | int | float | str | None
 InputSize = Annotated[Sequence[PositiveInt], Len(3, 3)]
 Labels = Sequence[str] | Mapping[str, str] | None
+TIMM_WRAPPER_CLASS = 'TimmWrapperForImageClassification'  # the class of transformers
 # Limit of numeric arguments, so that a hostile file cannot build anything large.
 MAX_ARGUMENT = 65_536
 
@@ -37,31 +46,33 @@ MAX_ARGUMENT = 65_536
 def timm_folder(
     published: Published,
 ) -> tuple[Section, list[str]] | tuple[Section, list[str], Weights] | None:
-    """The config of a classifier and its classes, or of an encoder. None if it is another folder.
+    """The config of a classifier and its classes, or of an encoder and no classes.
 
-    For a model that timm computes, its weights are the third item.
+    For a model that timm computes, its weights are the third item. Returns None for any other
+    folder.
 
     Raises:
         ConfigError: if it is a model that neither :class:`~vit_plugin.models.VisionTransformer` nor
             :class:`~.timm_backbone.TimmBackbone` computes.
     """
-    if published.source.startswith(SCHEME) and wrapped_timm(published.source, {}):
-        published.config = _config_of(published.source.removeprefix(SCHEME))
+    # A name alone has no config.json, so timm's own metadata takes its place.
+    if published.source.startswith(SCHEME) and timm_arguments(published.source, {}):
+        published.config = _config_by_name(published.source.removeprefix(SCHEME))
     name = published.config.get('architecture')
-    if not isinstance(name, str) or published.kind not in ('', 'timm_wrapper'):
+    if not isinstance(name, str) or published.model_type not in ('', 'timm_wrapper'):
         return None
-    config = published.described_by(TIMM_KIND)
+    config = published.described_by(TIMM_KIND, TIMM_WRAPPER_CLASS)
     if config is None:
         return None
     config.ignore('architectures', 'architecture', 'do_pooling')
-    pixels = config
+    pretrained_cfg = config  # older files have its entries at the top
     if 'pretrained_cfg' in published.config:
-        pixels = config.part('pretrained_cfg', {'': PRETRAINED_KIND}, {})
+        pretrained_cfg = config.part('pretrained_cfg', {'': PRETRAINED_KIND}, {})
     config.ignore('pretrained_cfg')
-    options = _options(config, pixels)
-    if arguments := wrapped_timm('', published.config):
+    options = _model_args(config, pretrained_cfg)
+    if arguments := timm_arguments('', published.config):
         arguments['out_type'] = 'pooled'
-        return _wrapped_folder(published, arguments, options, config, pixels)
+        return _wrapped_folder(published, arguments, options, config, pretrained_cfg)
     described, pooling = describe(name, **options), pooling_of(name, **options)
     backbone: Section = dict(
         described['arguments'],
@@ -72,24 +83,24 @@ def timm_folder(
     model: Section = dict(type='ImageClassifier', backbone=backbone)
     if pooling is not None:
         backbone['out_type'], model['neck'] = pooling
-    rows = published.shape(LINEAR_WEIGHT)[0] if LINEAR_WEIGHT in published.ours else 0
-    classes = _classes(rows, config, pixels)
+    num_rows = published.shape(LINEAR_WEIGHT)[0] if LINEAR_WEIGHT in published.ours else 0
+    classes = _classes(num_rows, config, pretrained_cfg)
     if classes:
         width = published.shape(LINEAR_WEIGHT)[1]
         model['head'] = dict(
             type='vit_plugin.ViTClsHead', num_classes=len(classes), in_channels=width
         )
         if DISTILLED_WEIGHT in published.ours:
-            backbone['out_type'] = 'raw'
+            backbone['out_type'] = 'raw'  # the head takes both tokens
             model['head'] |= dict(type='vit_plugin.DistilledViTClsHead', distillation='none')
-    return classifier_settings(model, classes, *_pixels(pixels)), classes
+    return classifier_settings(model, classes, *_preprocessing(pretrained_cfg)), classes
 
 
-def _config_of(name: str) -> Section:
+def _config_by_name(name: str) -> Section:
     """The ``config.json`` of a model by its name, with timm's own weights."""
-    pixels = (get_pretrained_cfg(name) or PretrainedCfg()).to_dict(remove_source=True)
-    pixels.pop('architecture', None)
-    return dict(architecture=name, pretrained_cfg=pixels)
+    pretrained_cfg = (get_pretrained_cfg(name) or PretrainedCfg()).to_dict(remove_source=True)
+    pretrained_cfg.pop('architecture', None)
+    return dict(architecture=name, pretrained_cfg=pretrained_cfg)
 
 
 def _wrapped_folder(
@@ -97,9 +108,17 @@ def _wrapped_folder(
     arguments: Section,
     options: Section,
     config: ForeignConfig,
-    pixels: ForeignConfig,
+    pretrained_cfg: ForeignConfig,
 ) -> tuple[Section, list[str], Weights]:
-    """The config of a model that timm computes, its classes and its weights."""
+    """The config of a model that timm computes, its classes and its weights.
+
+    Args:
+        published: the folder.
+        arguments: those of the ``TimmBackbone``.
+        options: see :func:`_model_args`.
+        config: the ``config.json``.
+        pretrained_cfg: the entry ``pretrained_cfg`` of ``config``, or ``config``.
+    """
     with torch.device('meta'):
         backbone = TimmBackbone(**arguments)
     pooling, built = options.get('global_pool'), map_pooling(backbone.model)
@@ -113,26 +132,33 @@ def _wrapped_folder(
         loaded.load(published.weights)
         return loaded.state_dict()
 
-    rows = published.shape(f'{classifier}.weight')[0] if has_head else 0
+    num_rows = published.shape(f'{classifier}.weight')[0] if has_head else 0
     classifiers = [classifier] if has_head else []
     return wrapped_run(
         dict(arguments, type='vit_plugin.TimmBackbone'),
         backbone.embed_dims,
-        _classes(rows, config, pixels),
-        _pixels(pixels),
+        _classes(num_rows, config, pretrained_cfg),
+        _preprocessing(pretrained_cfg),
         wrapped_weights([*backbone.state_dict()], load, published.weights, classifiers),
     )
 
 
-def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
-    """The arguments with which timm builds the model, by ``_update_default_model_kwargs``."""
+def _model_args(config: ForeignConfig, pretrained_cfg: ForeignConfig) -> Section:
+    """The arguments with which timm builds the model, without those that only affect training.
+
+    They are found like in timm's ``_update_default_model_kwargs``.
+
+    Raises:
+        ConfigError: for an argument that is unsafe or no argument of a model, or if the images do
+            not have 3 channels.
+    """
     model_args = config.get('model_args', Mapping[str, Any] | None) or {}
     options: Section = {}
     for name, value in model_args.items():
         values = value if isinstance(value, (list, tuple)) else [value]
         if (
             name in NOT_MODEL_ARGS
-            or not fits(Sequence[Value], values)
+            or not fits(Sequence[ArgumentValue], values)
             or any(isinstance(item, (int, float)) and item > MAX_ARGUMENT for item in values)
         ):
             raise ConfigError(
@@ -141,64 +167,71 @@ def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
             )
         if name not in TRAINING_ARGS:
             options[name] = tuple(value) if isinstance(value, (list, tuple)) else value
-    size = pixels.get('input_size', InputSize)
+    size = pretrained_cfg.get('input_size', InputSize)
     if options.get('in_chans', size[0]) != 3:
-        raise pixels.unsupported('input_size', why='and images here have 3 channels')
-    if pixels['fixed_input_size']:
+        raise pretrained_cfg.unsupported('input_size', why='and images here have 3 channels')
+    if pretrained_cfg['fixed_input_size']:
         options.setdefault('img_size', tuple(size[1:]))
     # The entry in `pretrained_cfg` applies; the one next to it is only informative.
-    pooling = pixels.get('global_pool', str | None)
+    pooling = pretrained_cfg.get('global_pool', str | None)
     if pooling is not None:
         options.setdefault('global_pool', pooling)
     config.ignore('global_pool')
-    options.pop('num_classes', None)
+    options.pop('num_classes', None)  # compared with the weights in `_classes`
     return options
 
 
-def _classes(rows: int, config: ForeignConfig, pixels: ForeignConfig) -> list[str]:
-    """The class names of a classifier with this number of rows; empty for 0 rows.
+def _classes(num_rows: int, config: ForeignConfig, pretrained_cfg: ForeignConfig) -> list[str]:
+    """The class names of a classifier with this number of rows; empty for 0.
 
-    They are descriptions if there are any, else names, else numbers.
+    A class is called by its description if there is one, else by its label. Without labels, it has
+    ImageNet's name if the number fits, else its number.
     """
-    pixels.require('label_offset', None, 0)
-    pixels.require('custom_load', False)
+    pretrained_cfg.require('label_offset', None, 0)
+    pretrained_cfg.require('custom_load', False)
     count = config.get('num_classes', int | None)
-    pretrained_count = pixels.get('num_classes', int | None)
+    pretrained_count = pretrained_cfg.get('num_classes', int | None)
     count = pretrained_count if count is None else count
-    if count is not None and count != rows:
-        raise config.unsupported('num_classes', why=f'where its classifier has {rows} rows')
-    names = config.get('label_names', Labels) or pixels.get('label_names', Labels)
-    names = names or config.get('labels', Labels) or pixels.get('labels', Labels)
+    if count is not None and count != num_rows:
+        raise config.unsupported('num_classes', why=f'where its classifier has {num_rows} rows')
+    names = config.get('label_names', Labels) or pretrained_cfg.get('label_names', Labels)
+    names = names or config.get('labels', Labels) or pretrained_cfg.get('labels', Labels)
+    if names and all(name.startswith(DEFAULT_CLASS_PREFIX) for name in names):
+        names = None  # what transformers writes for a model without names
     descriptions = config.get('label_descriptions', Mapping[str, str] | None)
-    descriptions = descriptions or pixels.get('label_descriptions', Mapping[str, str] | None) or {}
+    descriptions = (
+        descriptions or pretrained_cfg.get('label_descriptions', Mapping[str, str] | None) or {}
+    )
     if isinstance(names, Mapping):
-        names = [names.get(str(i), f'class {i}') for i in range(rows)]
-    if names and len(names) != rows:
-        raise config.unsupported('label_names', why=f'where its classifier has {rows} rows')
+        names = [names.get(str(i), f'class {i}') for i in range(num_rows)]
+    if names and len(names) != num_rows:
+        raise config.unsupported('label_names', why=f'where its classifier has {num_rows} rows')
     if names:
         return [descriptions.get(name, name) for name in names]
-    return imagenet_names(rows) or [f'class {i}' for i in range(rows)]
+    return imagenet_names(num_rows) or [f'class {i}' for i in range(num_rows)]
 
 
-def _pixels(pixels: ForeignConfig) -> tuple[list[Section], Section]:
-    """The test transforms and the normalization, see :func:`classifier_settings`."""
+def _preprocessing(pretrained_cfg: ForeignConfig) -> tuple[list[Section], Section]:
+    """Test transforms, and normalization: what :func:`classifier_settings` takes."""
     colors = {
-        name: [255 * value for value in pixels.get(name, Numbers)] for name in ('mean', 'std')
+        name: [255 * value for value in pretrained_cfg.get(name, Numbers)]
+        for name in ('mean', 'std')
     }
-    return _steps(pixels), colors
+    return _test_transforms(pretrained_cfg), colors
 
 
-def _steps(pixels: ForeignConfig) -> list[Section]:
-    """The steps of timm's test transform, see ``timm.data.create_transform``."""
-    _, height, width = pixels.get('input_size', InputSize)
-    crop_pct, mode = pixels.get('crop_pct', Fraction), pixels.get('crop_mode', str)
-    method = dict(interpolation=pixels.get('interpolation', str), backend='pillow')
+def _test_transforms(pretrained_cfg: ForeignConfig) -> list[Section]:
+    """timm's test transforms, see ``timm.data.create_transform``, without the normalization."""
+    _, height, width = pretrained_cfg.get('input_size', InputSize)
+    crop_pct, mode = pretrained_cfg.get('crop_pct', Fraction), pretrained_cfg.get('crop_mode', str)
+    method = dict(interpolation=pretrained_cfg.get('interpolation', str), backend='pillow')
     larger = [math.floor(side / crop_pct) for side in (height, width)]
     if mode == 'squash':
         resize = dict(type='Resize', scale=(larger[1], larger[0]), **method)
     elif mode == 'center' and height == width:
         resize = dict(type='ResizeEdge', scale=larger[0], edge='short', **method)
     else:
-        raise pixels.unsupported('crop_mode', 'input_size')
+        raise pretrained_cfg.unsupported('crop_mode', 'input_size')
+    # Nothing is cut off if the image is squashed to the size of the crop.
     is_whole = mode == 'squash' and larger == [height, width]
     return [resize] if is_whole else [resize, dict(type='CenterCrop', crop_size=(width, height))]

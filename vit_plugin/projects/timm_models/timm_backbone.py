@@ -1,4 +1,4 @@
-"""Any timm model with feature maps or a pooled vector, as a backbone."""
+"""Any timm model with feature maps or a pooled vector, as a backbone computed by timm."""
 
 import logging
 from collections.abc import Sequence
@@ -98,6 +98,7 @@ class TimmBackbone(WrappedBackbone):
         size = img_size if img_size is None or isinstance(img_size, int) else tuple(img_size)
         drops = dict(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
         options = dict(drops, in_chans=in_channels, img_size=size)
+        # Without 0 and None, timm's defaults apply.
         arguments = {key: value for key, value in options.items() if value}
         if out_type == 'pooled':
             self.model = build_timm(self.model_name, **arguments)
@@ -112,11 +113,12 @@ class TimmBackbone(WrappedBackbone):
         self.model.is_init = True
         self.infos = feature_infos(self.model)
         self.num_layers = len(self.infos)
-        self.indices = self._indices(out_indices)
+        self.indices = self._output_indices(out_indices)
         self.norm = takes_norm(self.model)
         self.channels, self.strides = (
             tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
         )
+        # Before pruning, so that the depths are those of the entire model.
         self.depths = self._depths(coarse=False) if hasattr(self.model, 'group_matcher') else {}
         if out_type == 'pooled':
             self.channels = (width,)
@@ -146,9 +148,10 @@ class TimmBackbone(WrappedBackbone):
             output_fmt='NCHW',
             intermediates_only=True,
         )
-        return tuple(map.contiguous() for map in maps)
+        return tuple(feature_map.contiguous() for feature_map in maps)
 
     def vector_and_map(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
+        # timm takes a number of indices as the last features, here one.
         features, maps = self.model.forward_intermediates(
             images, indices=1, norm=self.norm, output_fmt='NCHW'
         )
@@ -157,18 +160,18 @@ class TimmBackbone(WrappedBackbone):
     def with_classifier(
         self, weight: Tensor, bias: Tensor
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        pixels: Any = self.model.pretrained_cfg
-        name = pixels['classifier']
+        pretrained_cfg: Any = self.model.pretrained_cfg
+        name = pretrained_cfg['classifier']
         options: dict[str, Any] = {}
-        if self.in_channels != pixels['input_size'][0]:
+        if self.in_channels != pretrained_cfg['input_size'][0]:
             options['in_chans'] = self.in_channels
-        if self.img_size != tuple(pixels['input_size'][1:]):
+        if self.img_size != tuple(pretrained_cfg['input_size'][1:]):
             options['img_size'] = list(self.img_size)
         config = dict(
-            architecture=pixels['architecture'],
+            architecture=pretrained_cfg['architecture'],
             num_features=self.embed_dims,
             model_args=options,
-            pretrained_cfg={key: pixels.get(key) for key in PRETRAINED_CFG_KEYS},
+            pretrained_cfg={key: pretrained_cfg.get(key) for key in PRETRAINED_CFG_KEYS},
         )
         head = {f'{name}.weight': weight, f'{name}.bias': bias}
         return config, {**self.model.state_dict(), **head}
@@ -196,7 +199,7 @@ class TimmBackbone(WrappedBackbone):
             ConfigError: if timm's model has no ``group_matcher``.
         """
         if not self.depths:
-            raise self._without_depths('take another model, or no layer-wise decay')
+            raise self._no_depths_error('take another model, or no layer-wise decay')
         last = max(self.depths.values()) + 1
         return self.depths.get(param_name.removeprefix(f'{prefix}model.'), last), last + 1
 
@@ -227,30 +230,30 @@ class TimmBackbone(WrappedBackbone):
         self.model.load_state_dict(fitted)
         return report.with_prefix('model.')
 
-    def _indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
+    def _output_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
+        """The indices of the features to return, from 0 and sorted."""
         num_features = len(self.infos)
         if self.out_type == 'pooled' and out_indices != -1:
             raise ConfigError(
-                f"TimmBackbone: out_indices={out_indices} are of maps, where out_type='pooled' "
+                f"TimmBackbone: out_indices={out_indices} select maps, but out_type='pooled' "
                 'returns a vector; leave them out.'
             )
         indices = self.check_out_indices(
             out_indices, num_features, f'{self.model_name} has {num_features} features'
         )
         if self.out_type == 'pyramid':
-            # The last map of each stride.
-            strides = {info['reduction']: i for i, info in enumerate(self.infos)}
+            last_of_stride = {info['reduction']: i for i, info in enumerate(self.infos)}
             finest = min(self.infos[i]['reduction'] for i in indices)
-            indices |= {i for stride, i in strides.items() if stride < finest}
+            indices |= {i for stride, i in last_of_stride.items() if stride < finest}
         return tuple(sorted(indices))
 
     def _depths(self, coarse: bool) -> dict[str, int]:
         """The depth of each parameter, by timm's stages if ``coarse``, else by finer groups."""
         return group_parameters(self.model, self.model.group_matcher(coarse=coarse), reverse=True)
 
-    def _without_depths(self, remedy: str) -> ConfigError:
+    def _no_depths_error(self, remedy: str) -> ConfigError:
         return ConfigError(
-            f'TimmBackbone: timm tells no depths of the parameters of {self.model_name} '
+            f'TimmBackbone: timm does not know the depths of the parameters of {self.model_name} '
             f'(group_matcher); {remedy}.'
         )
 
@@ -261,11 +264,11 @@ class TimmBackbone(WrappedBackbone):
         try:
             depths = self._depths(coarse=True)
         except (AttributeError, AssertionError) as error:
-            raise self._without_depths('set frozen_stages=-1') from error
-        number = max(depths.values())
-        stages = read_frozen_stages(frozen_stages, number, self.model_name)
+            raise self._no_depths_error('set frozen_stages=-1') from error
+        num_stages = max(depths.values())
+        num_frozen = read_frozen_stages(frozen_stages, num_stages, self.model_name)
         for name, parameter in self.model.named_parameters():
-            parameter.requires_grad = not (stages == number or depths[name] <= stages)
+            parameter.requires_grad = not (num_frozen == num_stages or depths[name] <= num_frozen)
         return frozen_modules(self)
 
     def recompute(self, with_cp: bool) -> None:

@@ -1,4 +1,8 @@
-"""Convert a timm name or folder to arguments of a ``TimmBackbone``."""
+"""Convert a timm name or folder to arguments of a ``TimmBackbone``.
+
+The project declares the function among its wrappers, through which ``--arch`` and ``--weights``
+take such models.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +19,7 @@ SCHEME = 'timm://'
 HEAD_ARGUMENTS = ('num_classes', 'global_pool')  # arguments that do not affect feature maps
 
 
-def wrapped_timm(name: str, config: Mapping[str, Any]) -> Section:
+def timm_arguments(name: str, config: Mapping[str, Any]) -> Section:
     """The arguments of a ``TimmBackbone``; {} for other names, and for models computed here.
 
     Args:
@@ -31,7 +35,7 @@ def wrapped_timm(name: str, config: Mapping[str, Any]) -> Section:
     if not is_model(model.partition('.')[0]):
         return {}
     try:
-        describe(model)
+        describe(model)  # raises for models that VisionTransformer does not compute
     except ConfigError:
         model_args = get_typed(config, 'model_args', Mapping[str, Any], {})
         changing = {key: value for key, value in model_args.items() if key not in HEAD_ARGUMENTS}

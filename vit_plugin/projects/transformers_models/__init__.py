@@ -1,4 +1,4 @@
-"""Any encoder of transformers as a backbone, computed by transformers."""
+"""Any image encoder of transformers as a backbone, computed by transformers."""
 
 from vit_plugin.project import Project
 
@@ -15,7 +15,7 @@ PROJECT = Project(
     },
     wrappers={
         'vit_plugin.TransformersBackbone': (
-            'vit_plugin.projects.transformers_models.wrapped_transformers:wrapped_transformers'
+            'vit_plugin.projects.transformers_models.wrapped_transformers:transformers_arguments'
         )
     },
 )

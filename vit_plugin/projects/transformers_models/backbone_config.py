@@ -1,4 +1,8 @@
-"""Read the config of a transformers model. No code from a hub is run."""
+"""Turn a ``config.json`` into a config of transformers, without running code from a hub.
+
+transformers ignores entries that its class does not know, and so might build another model. Here
+they are errors, see :class:`~vit_plugin.weights.foreign_config.ForeignConfig`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -14,7 +18,7 @@ from .pooled_kinds import POOLED_KINDS
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-# Model types that are components of other models, or build a model of another library by name.
+# Model types that are components of other models, or name a model of another library to build.
 UNSUPPORTED_BACKBONES = (
     'timm_backbone',
     'maskformer-swin',
@@ -22,11 +26,11 @@ UNSUPPORTED_BACKBONES = (
     'rf_detr_dinov2',
     'uvdoc_backbone',
 )
-# Entries that transformers derives from the others and adds while it builds the model.
+# Entries that transformers derives from others while it builds a model. Saved configs have them.
 DERIVED_FIELDS = {'levit': ('down_ops',)}
 
 
-def list_map_kinds() -> list[str]:
+def list_backbone_types() -> list[str]:
     """The model types that transformers provides as backbones, which return maps."""
     with needed_by('TransformersBackbone'):
         from transformers.models.auto.modeling_auto import MODEL_FOR_BACKBONE_MAPPING_NAMES
@@ -45,9 +49,9 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
             class does not know an entry.
         MissingExtraError: if transformers is not installed.
     """
-    kinds, fault = list_map_kinds(), 'is not a transformers backbone with feature maps'
+    supported, fault = list_backbone_types(), 'is not a transformers backbone with feature maps'
     if pooled:
-        kinds, fault = [*POOLED_KINDS], 'has no pooled output here'
+        supported, fault = [*POOLED_KINDS], 'has no pooled output here'
     from transformers import CONFIG_MAPPING, PreTrainedConfig
 
     if isinstance(source, Mapping):
@@ -55,12 +59,13 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
     else:
         with naming('TransformersBackbone'):
             content = hub_config(source)
-    kind = content.get('model_type')
-    if kind not in kinds:
+    model_type = content.get('model_type')
+    if model_type not in supported:
         raise ConfigError(
-            f'TransformersBackbone: model_type={kind!r} {fault}; choose from {", ".join(kinds)}.'
+            f'TransformersBackbone: model_type={model_type!r} {fault}; choose from '
+            f'{", ".join(supported)}.'
         )
-    config_class = CONFIG_MAPPING[kind]
+    config_class = CONFIG_MAPPING[model_type]
     # Common fields, such as the attention implementation, do not describe the model.
     shared = {field.name for field in fields(PreTrainedConfig)}
     field_names = [field.name for field in fields(config_class) if field.name not in shared]
@@ -74,24 +79,26 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
         built = config_class(**{name: content[name] for name in field_names if name in content})
     except Exception as error:  # raised by huggingface_hub's strict classes
         raise ConfigError(
-            f'TransformersBackbone: transformers cannot build {kind} from this config '
+            f'TransformersBackbone: transformers cannot build {model_type} from this config '
             f'({first_line(error)}); change it.'
         ) from error
-    missing = object()
-    # Entries that the class stores unchanged are explained.
+    missing = object()  # unequal to any value
+    # The class may also accept further entries, which it then stores unchanged.
     config.ignore(*(name for name in content if getattr(built, name, missing) == content[name]))
-    config.ignore(*DERIVED_FIELDS.get(kind, ()))
-    config.check()  # rejects entries that the fields do not explain
-    for name in field_names:  # transformers appends to some of these, but defaults to tuples
+    config.ignore(*DERIVED_FIELDS.get(model_type, ()))
+    config.check()  # rejects all other entries
+    # transformers appends to some of these fields, whose defaults are tuples.
+    for name in field_names:
         if isinstance(getattr(built, name), tuple):
             setattr(built, name, [*getattr(built, name)])
     return built
 
 
 def backbone_entries(content: Mapping[str, Any], pooled: bool = False) -> dict[str, Any]:
-    """The entries of a ``config.json`` that describe its backbone, as :func:`backbone_config` does.
+    """The entries of a ``config.json`` that describe its backbone, without default values.
 
-    Classes, files, versions and default values are left out.
+    Entries about classes, files and versions are left out. ``pooled`` and errors are those of
+    :func:`backbone_config`.
     """
     changed = backbone_config(content, pooled).to_diff_dict()
     left_out = {'architectures', 'id2label', 'label2id', 'transformers_version', *STAGE_FIELDS}

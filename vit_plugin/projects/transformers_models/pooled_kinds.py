@@ -1,4 +1,4 @@
-"""Models of transformers with a pooled vector."""
+"""The model types of transformers whose pooled vector can be computed, by ``model_type``."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,11 +10,11 @@ class PooledKind(NamedTuple):
     """The models of one ``model_type``.
 
     Attributes:
-        title: prefix of their class names.
-        processor: the image processor of this kind, a key of
+        title: prefix of their class names, such as ``'ConvNext'``.
+        processor: their image processor, a key of
             :data:`~vit_plugin.weights.processor_kinds.PROCESSORS`.
-        classifies: whether there is a class with a linear classifier, whose input is the vector.
-            Otherwise the vector is the ``pooler_output`` of the model.
+        classifies: whether transformers has a class with a linear classifier. The vector is the
+            input of the classifier, or else the ``pooler_output`` of the model.
     """
 
     title: str
@@ -51,10 +51,10 @@ POOLED_KINDS: Mapping[str, PooledKind] = {
     'dinov3_convnext': PooledKind('DINOv3ConvNext', 'DINOv3ViT', classifies=False),
     'pixio': PooledKind('Pixio', 'Bit', classifies=False),
 }
-# Types of backbones that return maps but no vector.
-MAP_ONLY_KINDS = ('dinat', 'textnet', 'vitdet', 'vitpose_backbone')
+# Model types with feature maps, but without a pooled vector.
+MAP_ONLY_TYPES = ('dinat', 'textnet', 'vitdet', 'vitpose_backbone')
 
 
-def reads_pooled(kind: str) -> bool:
-    """True for models of :data:`POOLED_KINDS` that no encoder of ours computes."""
-    return kind in POOLED_KINDS and kind not in IMAGE_KINDS
+def needs_wrapper(model_type: str) -> bool:
+    """True for a model type of :data:`POOLED_KINDS` that none of our own encoders computes."""
+    return model_type in POOLED_KINDS and model_type not in IMAGE_KINDS

@@ -1,4 +1,7 @@
-"""Models of transformers without their classifiers, which return the classifiers' input."""
+"""Models of transformers that return a pooled vector, and their linear classifiers.
+
+The classifier of a model is replaced by the identity, so that the model returns its input.
+"""
 
 import math
 from copy import deepcopy
@@ -15,42 +18,42 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
 
-def pooled_model(config: 'PreTrainedConfig') -> 'PreTrainedModel':
-    """transformers' module with random weights and an identity as its classifier."""
+def build_pooled_model(config: 'PreTrainedConfig') -> 'PreTrainedModel':
+    """Build transformers' module with random weights and an identity as its classifier."""
     from transformers import AutoModel
 
     if not POOLED_KINDS[config.model_type].classifies:
         return AutoModel.from_config(config)
-    model = _classifier(config)
+    model = _build_classifier(config)
     for name in _linear_layers(model):
         model.set_submodule(name, nn.Identity())
     return model
 
 
-def vectors(outputs: Any) -> Tensor:
-    """The vectors (B, C) in the outputs of a :func:`pooled_model`."""
-    vectors_or_maps = outputs.logits if 'logits' in outputs else outputs.pooler_output
-    return vectors_or_maps.flatten(1)
+def pooled_vectors(outputs: Any) -> Tensor:
+    """The vectors (B, C) in the outputs of a :func:`build_pooled_model`."""
+    vectors = outputs.logits if 'logits' in outputs else outputs.pooler_output
+    return vectors.flatten(1)  # may be (B, C, 1, 1)
 
 
 def last_map(outputs: Any, images: Tensor, config: 'PreTrainedConfig') -> Tensor | None:
-    """The last map (B, C, h, w) in outputs with hidden states; None if these are not a map.
+    """The last map (B, C, h, w) in outputs with hidden states; None if there are none.
 
     Args:
-        outputs: outputs of a :func:`pooled_model`.
+        outputs: outputs of a :func:`build_pooled_model`.
         images: the inputs of the model (B, 3, H, W).
         config: config of the model, for the patch size of encoders of one width.
     """
     states = outputs.get('reshaped_hidden_states') or outputs.get('hidden_states')
     if not states:
         return None
-    return as_map(states[-1], images, config)
+    return output_to_map(states[-1], images, config)
 
 
-def as_map(features: Tensor, images: Tensor, config: 'PreTrainedConfig') -> Tensor | None:
-    """A model's output as a map (B, C, h, w), or None.
+def output_to_map(features: Tensor, images: Tensor, config: 'PreTrainedConfig') -> Tensor | None:
+    """A model's output as a map (B, C, h, w); None if it is neither a map nor tokens.
 
-    The output may be a map already, or tokens (B, N, C) whose last ones are the patches.
+    Tokens are (B, N, C). The last ones are the patches.
 
     Args:
         features: output of a model.
@@ -73,27 +76,35 @@ def find_classifiers(config: 'PreTrainedConfig') -> list[str]:
     if not POOLED_KINDS[config.model_type].classifies:
         return []
     with torch.device('meta'):
-        return _linear_layers(_classifier(config))
+        return _linear_layers(_build_classifier(config))
 
 
-def classifier_model(model: 'PreTrainedModel', weight: Tensor, bias: Tensor) -> 'PreTrainedModel':
-    """A :func:`pooled_model` with this linear layer as its classifier, or as each of several.
+def build_with_classifier(
+    model: 'PreTrainedModel', weight: Tensor, bias: Tensor
+) -> 'PreTrainedModel':
+    """Build transformers' classifier on a model, with this linear layer.
+
+    If there are several classifiers, each gets the layer.
+
+    Args:
+        model: from :func:`build_pooled_model`.
+        weight, bias: the linear layer (num_classes, C), (num_classes,).
 
     Raises:
-        ConfigError: if transformers has no class of this kind with a classifier, or none with a
-            bias.
+        ConfigError: if transformers has no class with a classifier for this model type, or if its
+            classifier lacks a bias that is not 0.
     """
     config = deepcopy(model.config)
     names = find_classifiers(config)
     if not names:
         raise ConfigError(f'transformers has no classifier on a {config.model_type}')
     config.num_labels = len(weight)
-    built = _classifier(config)
-    names_of_built = {*built.state_dict()}
+    built = _build_classifier(config)
+    keys = built.state_dict().keys()
     state = model.state_dict()
     for name in names:
         state[f'{name}.weight'] = weight
-        if f'{name}.bias' in names_of_built:
+        if f'{name}.bias' in keys:
             state[f'{name}.bias'] = bias
         elif bias.any():
             raise ConfigError(f'the classifier of a {config.model_type} has no bias')
@@ -101,16 +112,16 @@ def classifier_model(model: 'PreTrainedModel', weight: Tensor, bias: Tensor) -> 
     return built
 
 
-def _classifier(config: 'PreTrainedConfig') -> 'PreTrainedModel':
+def _build_classifier(config: 'PreTrainedConfig') -> 'PreTrainedModel':
     from transformers import MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING
 
-    kinds = MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING[type(config)]
+    classes = MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING[type(config)]
     # LeViT has a second class, with a teacher.
-    return (kinds[0] if isinstance(kinds, tuple) else kinds)._from_config(config)
+    return (classes[0] if isinstance(classes, tuple) else classes)._from_config(config)
 
 
 def _linear_layers(model: 'PreTrainedModel') -> list[str]:
-    """The names of the linear layers outside the encoder."""
+    """The names of the linear layers outside the encoder, which are the classifiers."""
     encoder = f'{model.base_model_prefix}.'
     return [
         name

@@ -1,4 +1,7 @@
-"""Read a transformers folder whose encoder is not ours as a config of a wrapped model."""
+"""Read a transformers folder as a config of a model that wraps transformers' own module.
+
+These are the model types that none of our encoders computes. Others are left to other readers.
+"""
 
 from collections.abc import Mapping
 
@@ -13,7 +16,7 @@ from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
 from vit_plugin.weights.reading.lazy import Weights
 
 from .backbone_config import backbone_config, backbone_entries
-from .pooled_kinds import POOLED_KINDS, reads_pooled
+from .pooled_kinds import POOLED_KINDS, needs_wrapper
 from .pooled_model import find_classifiers
 from .transformers_backbone import TransformersBackbone
 
@@ -23,23 +26,25 @@ ENCODER_CLASS_ENDINGS = ('Model', 'Backbone', 'ForMaskedImageModeling', 'ForPreT
 
 
 def transformers_folder(published: Published) -> tuple[Section, list[str], Weights] | None:
-    """The config of a classifier or encoder, its classes and its weights. None for other folders.
+    """The config of a classifier or encoder, its classes and its weights by our names.
+
+    Returns None for any other folder.
 
     Raises:
         ConfigError: if transformers cannot build the model, or if its weights or preprocessing are
             not supported.
     """
     config, weights = published.config, published.weights
-    if 'auto_map' in config or not reads_pooled(published.kind):
+    if 'auto_map' in config or not needs_wrapper(published.model_type):
         return None
-    kind = POOLED_KINDS[published.kind]
+    kind = POOLED_KINDS[published.model_type]
     architectures = get_typed(config, 'architectures', list[str], [])
     if not {*architectures} <= {
         kind.title + end for end in (CLASSIFIER_ENDING, *ENCODER_CLASS_ENDINGS)
     }:
         return None
     entries = backbone_entries(config, pooled=True)
-    with torch.device('meta'):
+    with torch.device('meta'):  # without memory; `load` builds it again
         backbone = TransformersBackbone(entries, out_type='pooled')
 
     def load() -> Mapping[str, Tensor]:
@@ -53,7 +58,7 @@ def transformers_folder(published: Published) -> tuple[Section, list[str], Weigh
         classifiers = []
     classes = [
         name
-        for classifier in classifiers[:1]  # a second one, in a SwiftFormer, has the same classes
+        for classifier in classifiers[:1]  # the second one of a SwiftFormer has the same classes
         for name in class_names(published, published.shape(f'{classifier}.weight')[0])
     ]
     return wrapped_run(

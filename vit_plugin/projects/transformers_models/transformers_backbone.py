@@ -1,4 +1,4 @@
-"""Any transformers model with feature maps or a pooled vector, as a backbone."""
+"""Any transformers model with feature maps or a pooled vector, computed by transformers."""
 
 import json
 import logging
@@ -24,11 +24,17 @@ from vit_plugin.weights.opening import Source, read_source
 from vit_plugin.weights.report import Report, shortened_list
 
 from .backbone_config import backbone_config
-from .pooled_model import as_map, classifier_model, last_map, pooled_model, vectors
+from .pooled_model import (
+    build_pooled_model,
+    build_with_classifier,
+    last_map,
+    output_to_map,
+    pooled_vectors,
+)
 
-PROBED_SIDE = 256  # image side in pixels to probe a model whose config has no size
-NORMS_OF_MAPS = 'hidden_states_norms.'  # norms that only backbone classes have
-# Names of the modules that hold the stages of a model, and the layers of a stage.
+PROBE_SIDE = 256  # image side in pixels to probe a model whose config has no size
+MAP_NORMS_PREFIX = 'hidden_states_norms.'  # norms of maps, which only backbone classes have
+# Last names of the modules that hold the stages of a model, and the layers of a stage.
 STAGE_LISTS, LAYER_LISTS = ('stages', 'layers', 'blocks', 'layer', 'block'), ('layers', 'blocks')
 
 
@@ -82,16 +88,16 @@ class TransformersBackbone(WrappedBackbone):
         super().__init__(init_cfg)
         model_config = backbone_config(config, pooled=out_type == 'pooled')
         self.out_type, self.model_config = out_type, model_config
-        self.kind = model_config.model_type
+        self.model_type = model_config.model_type
         self.in_channels = getattr(model_config, 'num_channels', 3)
-        size = getattr(model_config, 'image_size', None) or PROBED_SIDE
+        size = getattr(model_config, 'image_size', None) or PROBE_SIDE
         self.img_size = (size, size) if isinstance(size, int) else tuple(size)
         if out_type != 'pooled':
             self._choose_stages(model_config, out_indices)
         elif out_indices != -1:
             raise ConfigError(
-                f'TransformersBackbone: out_indices={out_indices} are of maps, where out_type='
-                "'pooled' returns a vector; leave them out."
+                f'TransformersBackbone: out_indices={out_indices} select maps, but '
+                "out_type='pooled' returns a vector; leave them out."
             )
         self.model = self._build(model_config)
         # transformers' constructor has initialized the model, and MMEngine would do so again.
@@ -105,8 +111,8 @@ class TransformersBackbone(WrappedBackbone):
         has_maps = out_type != 'pooled'
         if has_maps and (other_strides := find_size_mismatch(self, self.strides, self.in_channels)):
             print_log(
-                f'TransformersBackbone {self.kind} returns {other_strides}: take another model for '
-                'boxes and masks.',
+                f'TransformersBackbone {self.model_type} returns {other_strides}: take another '
+                'model for boxes and masks.',
                 'current',
                 logging.WARNING,
             )
@@ -115,17 +121,17 @@ class TransformersBackbone(WrappedBackbone):
         """Images (B, in_channels, H, W) -> the maps (B, C, h, w) or the vector (B, C)."""
         outputs = self.model(images)
         if self.out_type == 'pooled':
-            return (vectors(outputs),)
-        return tuple(map.contiguous() for map in self._maps(outputs, images))
+            return (pooled_vectors(outputs),)
+        return tuple(feature_map.contiguous() for feature_map in self._maps(outputs, images))
 
     def vector_and_map(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
         outputs = self.model(images, output_hidden_states=True)
-        return vectors(outputs), last_map(outputs, images, self.model.config)
+        return pooled_vectors(outputs), last_map(outputs, images, self.model.config)
 
     def with_classifier(
         self, weight: Tensor, bias: Tensor
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        model = classifier_model(self.model, weight, bias)
+        model = build_with_classifier(self.model, weight, bias)
         with TemporaryDirectory() as folder, _quiet():
             model.save_pretrained(folder, max_shard_size='1TB')
             config = json.loads(Path(folder, HUB_CONFIG).read_text(encoding='utf-8'))
@@ -186,12 +192,12 @@ class TransformersBackbone(WrappedBackbone):
             )
         state = self.model.state_dict()  # without a classifier
         unusable = [
-            name for name in loading_info['missing_keys'] if not name.startswith(NORMS_OF_MAPS)
+            name for name in loading_info['missing_keys'] if not name.startswith(MAP_NORMS_PREFIX)
         ]
         unusable += [key for key, *_ in loading_info['mismatched_keys']]
         if unusable := [name for name in unusable if name in state]:
             raise ConfigError(
-                f'The checkpoint does not fit TransformersBackbone {self.kind!r}: '
+                f'The checkpoint does not fit TransformersBackbone {self.model_type!r}: '
                 f'{shortened_list(unusable)} are missing or of another shape; give the weights of '
                 'this model, under the names of transformers.'
             )
@@ -210,7 +216,10 @@ class TransformersBackbone(WrappedBackbone):
         )
 
     def _choose_stages(self, config: Any, out_indices: int | Sequence[int]) -> None:
-        """Set the stages to return in a config."""
+        """Set ``self.indices`` and, in the config, the stages to return.
+
+        A pyramid needs the strides, so the model is measured with all stages first.
+        """
         names = [name for name in config.stage_names if name != 'stem']
         indices = self.check_out_indices(out_indices, len(names), f'it has {len(names)} stages')
         if self.out_type == 'pyramid':
@@ -227,11 +236,16 @@ class TransformersBackbone(WrappedBackbone):
         from transformers import AutoBackbone
 
         if self.out_type == 'pooled':
-            return pooled_model(config)
+            return build_pooled_model(config)
         return AutoBackbone.from_config(config)
 
     def _measure(self, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Measure channels and strides of the outputs on the meta device, at no cost."""
+        """Measure channels and strides of the outputs on the meta device, at no cost.
+
+        Raises:
+            ConfigError: if the model does not take images of its size, or returns no maps with a
+                stride.
+        """
         with torch.device('meta'):
             built = self._build(config).eval()
         # BEiT's code creates an index tensor that needs values.
@@ -239,48 +253,52 @@ class TransformersBackbone(WrappedBackbone):
             image = torch.empty(1, self.in_channels, *self.img_size, device='meta')
             height, width = self.img_size
             with rejecting(
-                f'TransformersBackbone: {self.kind} does not take images of {height} x {width} '
-                'pixels',
+                f'TransformersBackbone: {self.model_type} does not take images of '
+                f'{height} x {width} pixels',
                 'give a config with another image_size',
                 (RuntimeError,),
             ):
                 outputs = built(image)
         if self.out_type == 'pooled':
-            return (vectors(outputs).shape[1],), (max(self.img_size),)
+            return (pooled_vectors(outputs).shape[1],), (max(self.img_size),)
         maps = self._maps(outputs, image)
         strides = []
-        for map in maps:
-            if map.ndim != 4 or any(
-                side % length for side, length in zip(self.img_size, map.shape[2:], strict=True)
+        for feature_map in maps:
+            if feature_map.ndim != 4 or any(
+                side % length
+                for side, length in zip(self.img_size, feature_map.shape[2:], strict=True)
             ):
                 raise ConfigError(
-                    f'TransformersBackbone: {self.kind} returns {tuple(map.shape)} for an image of '
-                    f'{self.img_size[0]} x {self.img_size[1]}, which is not a map with a stride; '
+                    f'TransformersBackbone: {self.model_type} returns {tuple(feature_map.shape)} '
+                    f'for an image of {self.img_size[0]} x {self.img_size[1]}, which is not a map '
+                    'with a stride; '
                     'take another model, or an image_size of whole patches.'
                 )
-            strides.append(self.img_size[0] // map.shape[2])
-        return tuple(map.shape[1] for map in maps), tuple(strides)
+            strides.append(self.img_size[0] // feature_map.shape[2])
+        return tuple(feature_map.shape[1] for feature_map in maps), tuple(strides)
 
     def _maps(self, outputs: Any, images: Tensor) -> list[Tensor]:
-        """The maps in outputs. VitPose returns tokens instead of maps."""
-        maps = [
-            as_map(feature_map, images, self.model_config) for feature_map in outputs.feature_maps
-        ]
+        """The maps in outputs. VitPose returns tokens, which become maps.
+
+        An output that is neither is returned as it is, and rejected by :meth:`_measure`.
+        """
+        maps = [output_to_map(output, images, self.model_config) for output in outputs.feature_maps]
         pairs = zip(maps, outputs.feature_maps, strict=True)
-        return [feature_map if map is None else map for map, feature_map in pairs]
+        return [output if feature_map is None else feature_map for feature_map, output in pairs]
 
     def _freeze(self, frozen_stages: int | str) -> tuple[str, ...]:
         """Freeze the first stages and return the names of the modules that are fully frozen."""
         if frozen_stages == -1:
             return ()
         list_name, stages = _find_stages(self.model)
-        number = read_frozen_stages(frozen_stages, len(stages), self.kind)
-        is_stem = True  # until the parameters of the stages begin
+        num_frozen = read_frozen_stages(frozen_stages, len(stages), self.model_type)
+        # Parameters are in the order of the modules: stem, stages, and what follows.
+        is_stem = True
         for name, parameter in self.model.named_parameters():
             if name.startswith(f'{list_name}.'):
                 is_stem = False
                 stage = int(name.removeprefix(f'{list_name}.').partition('.')[0])
-                is_frozen = stage < number
+                is_frozen = stage < num_frozen
             else:
                 is_frozen = is_stem
             parameter.requires_grad = not (is_frozen or frozen_stages == 'all')
@@ -294,7 +312,7 @@ class TransformersBackbone(WrappedBackbone):
         except ValueError as error:
             raise ConfigError(
                 f'TransformersBackbone: transformers cannot recompute the activations of '
-                f'{self.kind}; set with_cp=False.'
+                f'{self.model_type}; set with_cp=False.'
             ) from error
 
 
@@ -315,11 +333,11 @@ def _quiet() -> Iterator[None]:
 
 
 def _strip_prefixes(weights: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Strip our prefixes from weights with transformers' names.
+    """Strip our prefixes, ``backbone.model.`` or ``model.``, from transformers' names.
 
     Args:
         weights: the weights.
-        prefix: prefix of transformers' own names, which stays.
+        prefix: transformers' name of the encoder within a classifier, which stays.
     """
     names = {key: key for key in weights}
     for start in ('backbone.model.', 'model.'):
@@ -352,7 +370,7 @@ def find_layers(model: nn.Module) -> Mapping[str, nn.Module]:
             and isinstance(module, (nn.ModuleList, nn.Sequential))
         ]
         if not lists:
-            layers_by_name[f'{list_name}.{i}'] = stage
+            layers_by_name[f'{list_name}.{i}'] = stage  # the block of an encoder of one width
             continue
         inner, layers = lists[0]
         layers_by_name |= {
@@ -366,11 +384,11 @@ def _find_depths(model: nn.Module) -> dict[str, int]:
     layers = {name: number for number, name in enumerate(find_layers(model), 1)}
     list_name, _ = _find_stages(model)
     depths: dict[str, int] = {}
-    current = 0  # depth of the layer whose parameters were last
+    current = 0  # depth of the last layer so far; parameters are in the order of the modules
     for name, _ in model.named_parameters():
         inside = [number for layer, number in layers.items() if name.startswith(f'{layer}.')]
         if inside:
             current = inside[0]
-        after = current and not name.startswith(f'{list_name}.')
-        depths[name] = len(layers) + 1 if after else current
+        is_after = current > 0 and not name.startswith(f'{list_name}.')
+        depths[name] = len(layers) + 1 if is_after else current
     return depths

@@ -1,4 +1,8 @@
-"""Convert a transformers folder to arguments of a ``TransformersBackbone``."""
+"""Convert a transformers folder to arguments of a ``TransformersBackbone``.
+
+The project declares the function among its wrappers, through which ``--arch`` and ``--weights``
+take such folders.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,17 +11,18 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.weights.published import get_typed
 
 from .backbone_config import backbone_entries
-from .pooled_kinds import MAP_ONLY_KINDS, POOLED_KINDS, reads_pooled
+from .pooled_kinds import MAP_ONLY_TYPES, POOLED_KINDS, needs_wrapper
 
 
-def wrapped_transformers(name: str, config: Mapping[str, Any]) -> Section:
+def transformers_arguments(name: str, config: Mapping[str, Any]) -> Section:
     """The arguments of a ``TransformersBackbone``; {} for other configs.
 
     Args:
         name: the name of a model, unused: only folders are supported.
         config: the content of a ``config.json``.
     """
-    kind = get_typed(config, 'model_type', str, '')
-    if name or 'auto_map' in config or not (kind in MAP_ONLY_KINDS or reads_pooled(kind)):
+    model_type = get_typed(config, 'model_type', str, '')
+    is_supported = model_type in MAP_ONLY_TYPES or needs_wrapper(model_type)
+    if name or 'auto_map' in config or not is_supported:  # auto_map: code of a hub
         return {}
-    return dict(config=backbone_entries(config, pooled=kind in POOLED_KINDS))
+    return dict(config=backbone_entries(config, pooled=model_type in POOLED_KINDS))

@@ -1,4 +1,4 @@
-"""TransUNet: a decoder that joins the tokens with the CNN's maps (arXiv:2102.04306)."""
+"""TransUNet: a segmentation decoder on a hybrid's tokens and CNN maps (arXiv:2102.04306)."""
 
 from vit_plugin.project import Project
 

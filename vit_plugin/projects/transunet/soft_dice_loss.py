@@ -23,7 +23,7 @@ class SoftDiceLoss(nn.Module):
     Args:
         class_weight: factor of each class. Default: 1 for all.
         loss_weight: factor of the loss.
-        eps: small number that gives a class that is neither true nor predicted the loss 0.
+        eps: small number that makes the loss 0 for a class that is neither true nor predicted.
         loss_name: name of the loss in the logs. It must begin with ``loss_``.
 
     Raises:
@@ -61,21 +61,23 @@ class SoftDiceLoss(nn.Module):
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         num_classes = logits.shape[1]
         if num_classes == 1:  # against the background, which has the label 0
-            p, first = logits.sigmoid(), 1
+            p, first_label = logits.sigmoid(), 1
         else:
-            p, first = logits.softmax(dim=1), 0
-        classes = torch.arange(first, first + num_classes, device=labels.device)
+            p, first_label = logits.softmax(dim=1), 0
+        classes = torch.arange(first_label, first_label + num_classes, device=labels.device)
         t = (labels[:, None] == classes[:, None, None]).to(p.dtype)  # (B, C, H, W)
-        counts = torch.ones_like(p[:, 0]) if weight is None else weight.to(p.dtype)
-        counts = (counts * (labels != ignore_index))[:, None]  # (B, 1, H, W)
+        pixel_weights = torch.ones_like(p[:, 0]) if weight is None else weight.to(p.dtype)
+        pixel_weights = (pixel_weights * (labels != ignore_index))[:, None]  # (B, 1, H, W)
 
         def total(x: Tensor) -> Tensor:
-            return (x * counts).sum((0, 2, 3))  # (C,)
+            return (x * pixel_weights).sum((0, 2, 3))  # (C,)
 
+        # t is 0 or 1, so it equals its square.
         dice = (2 * total(p * t) + self.eps) / (total(p * p) + total(t) + self.eps)
-        return self.loss_weight * (self._weights(p) * (1 - dice)).mean()
+        return self.loss_weight * (self._class_weights(p) * (1 - dice)).mean()
 
-    def _weights(self, p: Tensor) -> Tensor:
+    def _class_weights(self, p: Tensor) -> Tensor:
+        """The factors of the classes (C,), on the device of the probabilities."""
         if self.class_weight is None:
             return p.new_ones(p.shape[1])
         if len(self.class_weight) != p.shape[1]:

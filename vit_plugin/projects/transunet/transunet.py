@@ -1,4 +1,7 @@
-"""The authors' names of TransUNet's backbone and decoder (Beckschen/TransUNet)."""
+"""Rules from the names of TransUNet's weights in Beckschen/TransUNet to ours.
+
+The placeholders of a rule are explained in :mod:`vit_plugin.weights.patterns`.
+"""
 
 from vit_plugin.weights.rules import (
     Format,
@@ -13,18 +16,19 @@ from vit_plugin.weights.traits import (
     KnownNumerics,
 )
 
+# Parts of their names, then the unit of a ResNet stage in their names and in ours.
 _EMBEDDINGS, _BLOCK, _HEAD = 'embeddings', 'encoder.layer.{i}', 'decode_head'
 _UNIT = f'{_EMBEDDINGS}.hybrid_model.body.block{{i+1}}.unit{{j+1}}'
 _STAGE = 'patch_embed.backbone.stages.{i}.blocks.{j}'
-_ROOT = (f'{_EMBEDDINGS}.hybrid_model.root', 'patch_embed.backbone.stem')
+_THEIR_ROOT, _OUR_ROOT = f'{_EMBEDDINGS}.hybrid_model.root', 'patch_embed.backbone.stem'
 
 TRANSUNET_NAMES = Format(
     'transunet',
     (
         Rule(f'{_EMBEDDINGS}.position_embeddings', 'pos_embed'),
         *pair(f'{_EMBEDDINGS}.patch_embeddings.', 'patch_embed.proj'),
-        Rule(f'{_ROOT[0]}.conv.weight', f'{_ROOT[1]}.conv.weight'),
-        *pair(f'{_ROOT[0]}.gn.', f'{_ROOT[1]}.norm'),
+        Rule(f'{_THEIR_ROOT}.conv.weight', f'{_OUR_ROOT}.conv.weight'),
+        *pair(f'{_THEIR_ROOT}.gn.', f'{_OUR_ROOT}.norm'),
         Rule(f'{_UNIT}.downsample.weight', f'{_STAGE}.downsample.conv.weight'),
         *pair(f'{_UNIT}.gn_proj.', f'{_STAGE}.downsample.norm'),
         Rule(f'{_UNIT}.conv{{k}}.weight', f'{_STAGE}.conv{{k}}.weight'),
@@ -37,9 +41,10 @@ TRANSUNET_NAMES = Format(
         *pair(f'{_BLOCK}.attn.out.', 'blocks.{i}.attn.proj'),
         *pair('encoder.encoder_norm.', 'norm'),
         *(
-            Rule(f'decoder.{theirs}.{k}.{{rest}}', f'{_HEAD}.{theirs}.{ours}.{{rest}}')
-            for theirs in ('conv_more', 'blocks.{i}.conv1', 'blocks.{i}.conv2')
-            for k, ours in enumerate(('conv', 'norm'))
+            # They number the layers of an nn.Sequential.
+            Rule(f'decoder.{module}.{number}.{{rest}}', f'{_HEAD}.{module}.{layer}.{{rest}}')
+            for module in ('conv_more', 'blocks.{i}.conv1', 'blocks.{i}.conv2')
+            for number, layer in enumerate(('conv', 'norm'))
         ),
         *pair('segmentation_head.0.', f'{_HEAD}.conv_seg'),
     ),

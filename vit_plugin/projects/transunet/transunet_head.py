@@ -1,4 +1,4 @@
-"""The decoder of TransUNet in MMSegmentation."""
+"""TransUNet's decoder as a decode head of MMSegmentation."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -26,7 +26,7 @@ with needed_by('TransUNetHead'):
     make_importable()
     from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 
-Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=6)]
+DecoderWidths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=6)]
 TRANSUNET_LOSSES = (
     dict(type='mmseg.CrossEntropyLoss', loss_weight=0.5, avg_non_ignore=True),
     dict(type='vit_plugin.SoftDiceLoss', loss_weight=0.5),
@@ -72,17 +72,17 @@ class UpBlock(nn.Module):
 class TransUNetHead(BaseDecodeHead):
     """The cascaded upsampler of TransUNet (arXiv:2102.04306, Section 3.2).
 
-    A convolution of the tokens' map, then blocks that double its size, each with the CNN's map of
-    that size if there is one. With ``R50+B/16``, ``out_type='pyramid'`` and
-    ``patch_embed=dict(with_root=True)`` these are the maps of strides 2, 4 and 8. A pure ViT has
-    no such maps.
+    A convolution of the tokens' map is followed by blocks that double its size. Each block also
+    takes the CNN's map of the new size, if there is one. With ``R50+B/16``,
+    ``out_type='pyramid'`` and ``patch_embed=dict(with_root=True)`` these are the maps of strides 2,
+    4 and 8. A pure ViT has no such maps.
 
     Args:
         in_channels: channels of the outputs to use. The last one is the map of the tokens.
         strides: their strides in pixels, as in the backbone's ``strides``.
         num_classes: number of classes.
-        in_index: indices of the outputs to use. Default: the first ones, as many as there are
-            channels.
+        in_index: indices of the outputs to use. Default: the first ones, one for each of
+            ``in_channels``.
         hidden_channels: channels of the first convolution, of the tokens.
         decoder_channels: channels of each block. With patches of 16 pixels, four blocks reach the
             size of the image. Otherwise MMSegmentation resizes the result.
@@ -105,7 +105,7 @@ class TransUNetHead(BaseDecodeHead):
         num_classes: PositiveInt,
         in_index: int | Sequence[int] | None = None,
         hidden_channels: PositiveInt = 512,
-        decoder_channels: Widths = (256, 128, 64, 16),
+        decoder_channels: DecoderWidths = (256, 128, 64, 16),
         norm_cfg: NormConfig = dict(type='BN'),
         align_corners: bool = True,
         init_cfg: InitConfig = None,
@@ -146,11 +146,12 @@ class TransUNetHead(BaseDecodeHead):
     def predict_by_feat(self, seg_logits: Tensor, batch_img_metas: Sequence[Mapping]) -> Tensor:
         """Logits at the size of the images, as in MMSegmentation.
 
-        MMSegmentation's resize also warns about some sizes, which would turn sizes into constants
-        of an exported graph.
+        MMSegmentation's own resize compares sizes to warn about some. In an exported graph that
+        would turn sizes into constants.
         """
         meta = batch_img_metas[0]
-        is_window = isinstance(meta['img_shape'], torch.Size)  # a window in sliding inference
+        # In sliding inference, MMSegmentation sets the shape of a window from its tensor.
+        is_window = isinstance(meta['img_shape'], torch.Size)
         size = meta['img_shape'] if is_window else meta.get('pad_shape', meta['img_shape'])
         return F.interpolate(
             seg_logits, tuple(size[:2]), mode='bilinear', align_corners=self.align_corners
@@ -177,19 +178,24 @@ def _as_list(value: int | Sequence[int]) -> list[int]:
 
 
 def _skip_indices(strides: Sequence[int], num_maps: int, num_blocks: int) -> list[int | None]:
-    """For each block, the index of the map with its stride, or None."""
+    """For each block, the index of the map with its stride, or None.
+
+    Raises:
+        ConfigError: if there are not as many strides as maps, or if no block, or no single map, has
+            the stride of a map.
+    """
     if len(strides) != num_maps:
         raise ConfigError(
             f'TransUNetHead: strides has {len(strides)} values, but in_channels has {num_maps}; '
             'give one of each for every map, as in the strides of the backbone.'
         )
-    *skips, tokens = strides
-    sizes = [tokens / 2 ** (i + 1) for i in range(num_blocks)]
-    wrong = [stride for stride in skips if stride not in sizes or skips.count(stride) > 1]
+    *skips, token_stride = strides
+    block_strides = [token_stride / 2 ** (i + 1) for i in range(num_blocks)]
+    wrong = [stride for stride in skips if stride not in block_strides or skips.count(stride) > 1]
     if wrong:
         raise ConfigError(
             f'TransUNetHead: no block takes a map of stride {wrong[0]}, or two maps have it: the '
-            f'blocks make maps of the strides {", ".join(f"{size:g}" for size in sizes)} from '
-            f'tokens of stride {tokens}; leave it out of in_channels, strides and in_index.'
+            f'blocks make maps of the strides {", ".join(f"{s:g}" for s in block_strides)} from '
+            f'tokens of stride {token_stride}; leave it out of in_channels, strides and in_index.'
         )
-    return [skips.index(size) if size in skips else None for size in sizes]
+    return [skips.index(stride) if stride in skips else None for stride in block_strides]

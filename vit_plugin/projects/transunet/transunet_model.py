@@ -8,7 +8,7 @@ from vit_plugin.errors import ConfigError
 
 
 def _transunet(facts: ModelFacts) -> dict[str, Any]:
-    """The decoder, on all maps of the CNN that match one of its sizes.
+    """The config of backbone and decoder, which takes each CNN map that fits one of its blocks.
 
     Raises:
         ConfigError: if the backbone has no CNN.
@@ -19,17 +19,20 @@ def _transunet(facts: ModelFacts) -> dict[str, Any]:
     except (ConfigError, TypeError):  # the stem has no map of its root
         stem = dict(facts.arguments.get('patch_embed', {}))
         built = facts.meta_backbone
-    *cnn, tokens = built.strides
-    if not cnn:
+    *cnn_strides, token_stride = built.strides
+    if not cnn_strides:
         raise ConfigError(
             '--model transunet joins maps of a CNN, and the backbone has none; give a hybrid, such '
             'as --arch R50+B/16, or another --model.'
         )
-    num_blocks = int(math.log2(tokens))  # up to the size of the image
-    block_strides = [tokens / 2**i for i in range(1, num_blocks + 1)]
+    num_blocks = int(math.log2(token_stride))  # up to the size of the image
+    block_strides = [token_stride / 2**i for i in range(1, num_blocks + 1)]
     used = [
-        i for i, stride in enumerate(built.strides) if stride in block_strides or stride == tokens
+        i
+        for i, stride in enumerate(built.strides)
+        if stride in block_strides or stride == token_stride
     ]
+    # The authors' widths, and one more for strides of 32.
     widths = (256, 128, 64, 16, 16) if facts.is_wide else (96, 64, 32, 16, 16)
     backbone = facts.backbone('pyramid', **(dict(patch_embed=stem) if stem else {}))
     head = dict(

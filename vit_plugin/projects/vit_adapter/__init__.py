@@ -1,4 +1,4 @@
-"""ViT-Adapter: a transformer with a pyramid of maps, for dense tasks (arXiv:2205.08534)."""
+"""ViT-Adapter: a transformer with a feature pyramid, for dense tasks (arXiv:2205.08534)."""
 
 from vit_plugin.project import Project
 

@@ -1,4 +1,4 @@
-"""The transformer within a ViT-Adapter: build it, and find its weights in a file."""
+"""Build the transformer within a ViT-Adapter, and find its weights in the authors' files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,7 +27,14 @@ def build_backbone(
 ) -> VisionTransformer:
     """Build the transformer.
 
-    Its outputs are the last blocks of the groups; its patch size must be fixed.
+    Args:
+        cfg: its config.
+        interactions, inject, with_cp: see :class:`~vit_plugin.models.ViTAdapter`. Listed
+            interactions become its ``out_indices``, which checks and normalizes them.
+
+    Raises:
+        ConfigError: if the config sets its outputs, if it is that of another class, or if the
+            patch size varies.
     """
     for name in ('out_indices', 'out_type'):
         if name in cfg:
@@ -55,11 +62,11 @@ def build_backbone(
     return backbone
 
 
-def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """``load_state_dict`` hook: find a ViT-Adapter's backbone in the authors' weights, in place.
+def add_backbone_prefix(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
+    """``load_state_dict`` hook: add the prefix ``backbone.`` where the authors' files lack it.
 
-    The authors' weights have no prefix for the backbone. So every key that does not belong to the
-    adapter gets the prefix ``backbone.``, for the backbone's hook.
+    Every key that does not belong to the adapter gets the prefix, in place. The backbone has a hook
+    of its own, which runs afterwards.
     """
     for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
         name = key.removeprefix(prefix)

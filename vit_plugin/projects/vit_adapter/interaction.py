@@ -1,4 +1,8 @@
-"""Exchange between tokens and a pyramid of maps (ViT-Adapter, arXiv:2205.08534, Section 3.3)."""
+"""Attention between tokens and a feature pyramid (ViT-Adapter, arXiv:2205.08534, Section 3.3).
+
+A pyramid is a tensor (B, elements, C) of several maps, flattened and concatenated. The ``levels``
+that go with it are their sizes and strides.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -28,8 +32,8 @@ class AttentionCfg(TypedDict, total=False):
     Attributes:
         num_heads: number of heads. Default: one for each 64 channels.
         num_points: number of points of each head in each map. Default: 4.
-        value_ratio: width of the values, as a fraction of the tokens'. Default: 0.5, as the authors
-            have it for B and L. They have 1 for Ti and S.
+        value_ratio: width of the values, as a fraction of the tokens'. Default: 0.5, the authors'
+            ratio for B and L. Theirs is 1 for Ti and S.
     """
 
     num_heads: PositiveInt
@@ -38,7 +42,10 @@ class AttentionCfg(TypedDict, total=False):
 
 
 def centers(levels: Sequence[MapLevel], like: Tensor) -> Tensor:
-    """The centers of the elements of all levels in pixels (elements, 2), at least in float32."""
+    """The centers of the elements of all levels in pixels (elements, 2), at least in float32.
+
+    ``like`` is a tensor on the device where they are needed.
+    """
     like = like.new_empty(0, dtype=torch.promote_types(like.dtype, torch.float32))
     return torch.cat([level.centers(like) for level in levels])
 
@@ -105,7 +112,7 @@ class Extractor(nn.Module):
 
 
 class PyramidConv(nn.Module):
-    """One depthwise 3 x 3 convolution for every map of a pyramid (B, elements, C)."""
+    """A depthwise 3 x 3 convolution, shared by all maps of a pyramid (B, elements, C)."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -192,7 +199,7 @@ class Interaction(nn.Module):
             Extractor(embed_dims, cffn_ratio, drop_path_rate, **attention)
             for _ in range(num_extractors)
         ]
-        # The authors' names.
+        # The authors have these two names.
         self.extractor, self.extra_extractors = extractors[0], nn.ModuleList(extractors[1:])
 
     def inject(
@@ -221,9 +228,11 @@ def block_groups(
     """The blocks of each group, as (first, last + 1).
 
     Args:
-        interactions: the number of groups, which divides the blocks, or the last block of each.
+        interactions: the number of groups, which divides the number of blocks, or the last block
+            of each group.
         num_layers: the number of blocks.
-        last_blocks: the same blocks as indices from 0, if ``interactions`` lists blocks.
+        last_blocks: the last block of each group, as indices from 0. It is only used if
+            ``interactions`` lists blocks, which may be negative.
 
     Raises:
         ConfigError: if the number of groups does not divide the blocks.

@@ -1,4 +1,4 @@
-"""The convolutional spatial prior of ViT-Adapter."""
+"""The spatial prior module of ViT-Adapter: its CNN."""
 
 import math
 from collections.abc import Mapping

@@ -25,12 +25,12 @@ from vit_plugin.models.loading.loadable import load_weights
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report
 
-from .adapter_backbone import BackboneCfg, build_backbone, fit_adapter
+from .adapter_backbone import BackboneCfg, add_backbone_prefix, build_backbone
 from .interaction import AttentionCfg, Interaction, block_groups, to_maps, to_pyramid
 from .spatial_prior import SpatialPrior, init_conv
 
 ADAPTER_STRIDES = (4, 8, 16, 32)
-DEFORMABLE_HEAD_DIMS = 64  # width of the tokens for each head of the deformable attention
+DEFORMABLE_HEAD_DIMS = 64  # channels of the tokens for each head of the deformable attention
 
 
 @MODELS.register_module()
@@ -109,8 +109,8 @@ class ViTAdapter(LoadableModule):
         super().__init__(init_cfg)
         self.out_indices, self.add_tokens = tuple(out_indices), add_tokens
         self.backbone = build_backbone(backbone, interactions, inject, with_cp)
-        last = self.backbone.out_indices
-        self.groups = block_groups(interactions, self.backbone.num_layers, last)
+        last_blocks = self.backbone.out_indices
+        self.groups = block_groups(interactions, self.backbone.num_layers, last_blocks)
         self._check_outputs()
         self.in_channels, width = self.backbone.in_channels, self.backbone.embed_dims
         self.embed_dims = width
@@ -131,7 +131,7 @@ class ViTAdapter(LoadableModule):
         self.up = nn.ConvTranspose2d(width, width, 2, 2) if with_finest else None
         for i in self.out_indices:
             self.add_module(f'norm{i + 1}', build_map_norm(norm_cfg, width))
-        self.register_load_state_dict_pre_hook(fit_adapter)
+        self.register_load_state_dict_pre_hook(add_backbone_prefix)
         self.reset_parameters()
 
     def _check_outputs(self) -> None:
@@ -148,14 +148,14 @@ class ViTAdapter(LoadableModule):
             )
 
     def _build_interactions(
-        self, extra: int, attention: AttentionCfg, **options: Any
+        self, num_extra: int, attention: AttentionCfg, **options: Any
     ) -> nn.ModuleList:
         """Build one interaction per group of blocks. The last has the additional extractors."""
         options |= dict(num_levels=len(ADAPTER_STRIDES) - 1, value_ratio=0.5)
         options |= dict(num_heads=max(self.embed_dims // DEFORMABLE_HEAD_DIMS, 1)) | attention
-        extractors = [1] * (len(self.groups) - 1) + [1 + extra]
+        numbers = [1] * (len(self.groups) - 1) + [1 + num_extra]
         return nn.ModuleList(
-            Interaction(self.embed_dims, num_extractors=number, **options) for number in extractors
+            Interaction(self.embed_dims, num_extractors=number, **options) for number in numbers
         )
 
     def reset_parameters(self) -> None:
@@ -166,17 +166,19 @@ class ViTAdapter(LoadableModule):
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         backbone = self.backbone
         x, grid, _, rotations = backbone.begin(images)  # (B, prefix + h*w, C)
+        # Gray images (B, 1, H, W) are repeated, as in the backbone.
         prior = self.spm(images.expand(-1, self.in_channels, -1, -1))
         pyramid, levels = to_pyramid(prior[-3:], ADAPTER_STRIDES[-3:], self.level_embed)
         patch_level = MapLevel(grid, backbone.patch_embed.stride)
         patches = []
         for interaction, (start, stop) in zip(self.interactions, self.groups, strict=True):
             x = interaction.inject(x, patch_level, pyramid, levels)
-            x = backbone.blocks.run_blocks(x, grid, start, stop, rotations=rotations)
+            x = backbone.blocks.run_blocks(x, grid, start, stop, position_inputs=rotations)
             patches.append(backbone.norm(x)[:, backbone.num_prefix_tokens :])  # (B, h*w, C)
             pyramid = interaction.extract(pyramid, levels, patches[-1], patch_level)
         maps = to_maps(pyramid, levels)
         if self.up is not None:
+            # Sides are rounded up, so the upsampled map may have one row or column too many.
             finest = prior[0] + self.up(maps[0])[:, :, : prior[0].shape[2], : prior[0].shape[3]]
             maps = [finest, *maps]
         maps = self._with_tokens(maps, patches, patch_level)
@@ -186,7 +188,7 @@ class ViTAdapter(LoadableModule):
     def _with_tokens(
         self, maps: list[Tensor], patches: Sequence[Tensor], patch_level: MapLevel
     ) -> list[Tensor]:
-        """Add the patches (B, h*w, C) of the groups to the maps."""
+        """The maps plus the patches (B, h*w, C) of the groups, see ``add_tokens``."""
         if self.add_tokens == 'none':
             return maps
         is_each = self.add_tokens == 'each'

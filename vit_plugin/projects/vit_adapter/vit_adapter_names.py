@@ -1,10 +1,14 @@
-"""The names of ViT-Adapter: ours, the authors' and DINOv3's. DINOv3's file lacks the backbone."""
+"""Rules for the weights of a ViT-Adapter by our names, the authors' and DINOv3's.
+
+DINOv3's file lacks the backbone. The placeholders of a rule are explained in
+:mod:`vit_plugin.weights.patterns`.
+"""
 
 from vit_plugin.weights.formats.own import LAYER_NAMES, TOKENS
 from vit_plugin.weights.rules import GRID, Format, Rule, same
 
-# The modules of a ViT-Adapter, with the same names in the authors' code and here. Keys of the
-# backbone begin with ``backbone``, or are all that begin with none of these names.
+# The modules of a ViT-Adapter, with the same names in the authors' code and here. A key of the
+# backbone begins with `backbone` or, in the authors' files, with none of these names.
 ADAPTER_MODULES = (
     'backbone',
     'spm',
@@ -20,6 +24,7 @@ ADAPTER_MODULES = (
 VIT_ADAPTER = Format(
     'vit_adapter',
     (
+        # The authors' names of LayerScale, which are only read.
         Rule('(backbone.|)blocks.{i}.gamma(_|){k}', 'blocks.{i}.ls{k}.gamma', written=False),
         *(
             Rule(f'(backbone.|){name}', name)
@@ -36,5 +41,5 @@ VIT_ADAPTER = Format(
     ),
     prefixes=('', 'backbone.', 'segmentation_model.0.'),
     has_backbone=False,
-    ignored={'segmentation_model.1.{rest}': 'of the segmentor'},
+    ignored={'segmentation_model.1.{rest}': 'belongs to the segmentation head'},
 )

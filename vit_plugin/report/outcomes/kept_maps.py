@@ -1,4 +1,4 @@
-"""Outcomes that keep only those maps that may be drawn."""
+"""Outcomes with a map for each image, of which only those that may be drawn are kept."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,8 @@ from anyfolder.pictures.scaled_pictures import SIDE
 
 from .outcomes import Outcomes
 
-# Maps are dropped above this multiple of the images on a page, so that sorting is rare.
+# Maps are pruned when there are more than this many pages of them. Pruning sorts all errors, so it
+# should be rare.
 MAX_KEPT_PAGES = 8
 
 
@@ -22,7 +23,10 @@ class Maps(NamedTuple):
 
 
 class KeptMaps(Outcomes):
-    """Maps (H, W) of images. A subclass passes each image to :meth:`_keep`."""
+    """Outcomes with a true and a predicted map (H, W) for each image.
+
+    A subclass passes each image to :meth:`_keep`.
+    """
 
     # Overrides attributes of Outcomes, which describes them.
     panels_per_image = 3  # ground truth, prediction, and the image or the errors
@@ -33,12 +37,12 @@ class KeptMaps(Outcomes):
         self._errors: dict[int, float] = {}
 
     def _keep(self, position: int, maps: Maps, error: float | None) -> None:
-        """Keep the maps of an image, shrunk to what is drawn, and prune all maps now and then.
+        """Keep the maps of an image, reduced to the size of a panel, and prune all now and then.
 
         Args:
             position: position of the image in the data set.
             maps: its maps.
-            error: its error, by which images are ranked. None: it has no known pixels.
+            error: its error, by which images are ranked. None: it has no labeled pixels.
         """
         if error is not None:
             self._errors[position] = error

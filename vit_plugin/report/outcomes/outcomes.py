@@ -1,4 +1,4 @@
-"""Outcomes of a validation, the base class for all tasks."""
+"""The base class of the outcomes of a validation, see :mod:`vit_plugin.report.outcomes`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -32,8 +32,8 @@ class Outcomes(ABC):
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         self.classes, self.size = classes, size
-        self._seen: dict[int, Any] = {}  # facts of each image, by its position
-        # Drawn regardless of their errors.
+        self._seen: dict[int, Any] = {}  # the record of each image, by its position
+        # Positions of images that are drawn whatever their errors are.
         self.examples = evenly_spaced(size, self.images_per_page)
 
     @property
@@ -43,12 +43,12 @@ class Outcomes(ABC):
 
     @classmethod
     def of_model(cls, model: Any, classes: Sequence[str], size: int) -> 'Outcomes':
-        """Outcomes for the predictions of a model, with the other arguments of the constructor."""
+        """Outcomes for the predictions of a model. A subclass may read its settings."""
         return cls(classes, size)
 
     @classmethod
     @abstractmethod
-    def has(cls, sample: Any) -> bool:
+    def matches(cls, sample: Any) -> bool:
         """True if a data sample has a ground truth and a prediction of this task."""
 
     @abstractmethod
@@ -61,14 +61,17 @@ class Outcomes(ABC):
 
     @abstractmethod
     def scores(self) -> dict[str, Any] | None:
-        """Scores in per cent: ``per_class``, a list of dicts, and their means.
+        """Scores in per cent, see :mod:`~vit_plugin.report.pictures.class_scores`.
 
-        None without classes.
+        None for a task without classes.
         """
 
     @abstractmethod
     def confusion_matrix(self) -> np.ndarray | None:
-        """Counts of true (rows) and predicted (columns) classes. None for multi-label images."""
+        """Counts of true (rows) and predicted (columns) classes.
+
+        None for images with several labels, or without classes.
+        """
 
     @abstractmethod
     def figures(self) -> Iterator[tuple[str, Figure]]:

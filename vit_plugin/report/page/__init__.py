@@ -1,1 +1,1 @@
-"""The page in the browser."""
+"""The page in the browser, ``vit-plugin demo``."""

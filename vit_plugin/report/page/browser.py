@@ -1,4 +1,8 @@
-"""A page in the browser: drop a picture, see the prediction and what the model sees."""
+"""The page of ``vit-plugin demo``: drop a picture, see the prediction and what the model sees.
+
+It is made with Gradio. A function that returns components is called twice: empty, to lay out the
+page, and filled, to update it, since Gradio takes a new component as the new state of the old one.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +14,7 @@ from mmengine.registry import DATASETS
 from anyfolder.sampling import evenly_spaced
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.files.untrusted_text import as_html, markdown
+from vit_plugin.files.untrusted_text import as_html, escape_markdown
 from vit_plugin.inference import SCORE_THR
 from vit_plugin.inference.predictions import NUM_TOP
 from vit_plugin.inference.trained_model import TrainedModel
@@ -30,16 +34,16 @@ from .same_site import guards
 if TYPE_CHECKING:
     import gradio
 
-EXAMPLES = 3  # images of the test data that the page offers
+NUM_EXAMPLES = 3  # test images that the page offers
 # Limit of an upload in bytes. The image reader limits the pixels.
 MAX_UPLOAD_BYTES = 64_000_000
-HEIGHT = 420  # height of the picture's frame, in pixels
-STYLE = '.gradio-container {max-width: 1100px !important; margin: 0 auto}'
+PICTURE_HEIGHT = 420  # height of the picture's frame, in pixels
+PAGE_CSS = '.gradio-container {max-width: 1100px !important; margin: 0 auto}'
 PRIVACY_NOTE = 'A picture stays on this machine, and is deleted after at most two hours.'
 
 
-def examples(trained: TrainedModel) -> list[str]:
-    """Image files of the model's test data, if they are on this machine.
+def find_examples(trained: TrainedModel) -> list[str]:
+    """Paths of a few of the model's test images, if they are on this machine.
 
     A config from a checkpoint has no data, and so no examples.
     """
@@ -51,12 +55,12 @@ def examples(trained: TrainedModel) -> list[str]:
             data = DATASETS.build(dataset)
     except Exception:  # noqa: BLE001  a data set of another machine
         return []
-    infos = map(data.get_data_info, evenly_spaced(len(data), EXAMPLES))
+    infos = map(data.get_data_info, evenly_spaced(len(data), NUM_EXAMPLES))
     paths = [info.get('img_path') for info in infos]
     return [path for path in paths if path and Path(path).is_file()]
 
 
-def page(
+def build_page(
     trained: TrainedModel, title: str, size: int | None = None, images: Sequence[str] = ()
 ) -> 'gradio.Blocks':
     """Build the page. It makes no network requests; uploads are deleted after at most two hours.
@@ -64,7 +68,7 @@ def page(
     Args:
         trained: the model.
         title: title of the page.
-        size: shorter side of the pictures in pixels.
+        size: shorter side of the pictures of what the model sees, in pixels.
         images: files to offer as examples. Default: some of the model's test data.
 
     Raises:
@@ -75,13 +79,15 @@ def page(
 
     # Every hour, Gradio deletes uploads that are older than an hour.
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
-        markdown_text(f'# {markdown(title)}\n{describe_model(trained)} {PRIVACY_NOTE}')
-        picture, sliders = add_picture_input(images or examples(trained)), []
+        markdown_text(f'# {escape_markdown(title)}\n{describe_model(trained)} {PRIVACY_NOTE}')
+        picture, sliders = add_picture_input(images or find_examples(trained)), []
         if trained.prediction_class.has_threshold:
             sliders.append(
                 gr.Slider(minimum=0, maximum=1, value=SCORE_THR, label='Lowest score of a box')
             )
         outputs = prediction_outputs(trained)
+        # The page shows components in the order of their creation: this slider is below the
+        # prediction. It comes first in the arguments of `answer`, since every model has it.
         sliders.insert(0, add_block_slider(trained))
         outputs += section_outputs(supported_pictures(trained.model))
 
@@ -91,6 +97,7 @@ def page(
         try:
             page_answer = answer_picture(trained, path, block, score_thr, size)
         except ConfigError as error:
+            # The path is that of a temporary copy, which says nothing to the user.
             sentence = str(error).replace(repr(path), 'that you gave')
             raise gr.Error(as_html(sentence), print_exception=False) from None
         return prediction_outputs(trained, page_answer) + section_outputs(
@@ -107,9 +114,9 @@ def add_picture_input(images: Sequence[str]) -> 'gradio.Image':
     """The input for a picture, with example images below it."""
     import gradio as gr
 
-    picture = gr.Image(image_mode=None, label='A picture', type='filepath', height=HEIGHT)
-    # Otherwise Gradio opens the file first, with its own errors. A method of a subclass is no way
-    # out, since Gradio writes a stub file for each subclass.
+    picture = gr.Image(image_mode=None, label='A picture', type='filepath', height=PICTURE_HEIGHT)
+    # Otherwise Gradio opens the file first, with its own errors. The method is replaced on the
+    # instance, since Gradio would write a stub file for a subclass.
     picture.preprocess = lambda upload: upload and upload.path
     if images:
         gr.Examples([*images], picture, label='From its test images', cache_examples=False)
@@ -117,7 +124,7 @@ def add_picture_input(images: Sequence[str]) -> 'gradio.Image':
 
 
 def add_block_slider(trained: TrainedModel) -> 'gradio.Slider':
-    """The slider for the block whose attention is drawn."""
+    """The slider for the block whose attention and rollout are drawn."""
     import gradio as gr
 
     count = find_backbone(trained.model)[1].num_layers
@@ -154,9 +161,9 @@ def section_outputs(names: Sequence[str], page_answer: PageAnswer | None = None)
         title, caption = PAGE_SECTIONS[name]
         picture = page_answer and page_answer.pictures[name]
         if isinstance(picture, str):
-            picture, caption = None, markdown(picture)
+            picture, caption = None, escape_markdown(picture)
         elif page_answer and name == FOUND:
-            caption = f'{markdown(page_answer.text)}.'
+            caption = f'{escape_markdown(page_answer.text)}.'
         outputs += [
             markdown_text(f'### {title}\n{caption}'),
             gr.Image(
@@ -174,7 +181,7 @@ def section_outputs(names: Sequence[str], page_answer: PageAnswer | None = None)
 
 
 def serve(blocks: 'gradio.Blocks', port: int) -> None:
-    """Show a :func:`page` at http://127.0.0.1:PORT until interrupted.
+    """Show a :func:`build_page` at http://127.0.0.1:PORT until interrupted.
 
     Requests from other sites are refused.
 
@@ -183,14 +190,14 @@ def serve(blocks: 'gradio.Blocks', port: int) -> None:
     """
     import gradio as gr
 
-    # Other fonts would be downloaded.
+    # The fonts of Gradio's default theme would be downloaded.
     theme = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['monospace'])
     try:
         _, url, _ = blocks.launch(
             server_name='127.0.0.1',
             server_port=port,
             theme=theme,
-            css=STYLE,
+            css=PAGE_CSS,
             footer_links=[],
             run_history=False,
             ssr_mode=False,

@@ -1,4 +1,4 @@
-"""Sections of the page in the browser: prediction and pictures, independent of the page itself."""
+"""The sections of the page in the browser: their texts and pictures, without Gradio."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.untrusted_text import markdown
+from vit_plugin.files.untrusted_text import escape_markdown
 from vit_plugin.inference import SCORE_THR
 from vit_plugin.inference.predictions import draw_prediction
 from vit_plugin.inference.prepared_image import PreparedImage
@@ -17,10 +17,12 @@ from vit_plugin.task import tasks
 from ..pictures.figure_files import as_pixels
 from ..pictures.pictures import PER_IMAGE, supported_pictures
 
-MAX_ASPECT_RATIO = 10  # limit for a picture; attention weights grow with its square
+# Limit for an upload. The shorter side is scaled to a fixed size, so the number of patches grows
+# with this ratio, and the number of attention weights with its square.
+MAX_ASPECT_RATIO = 10
 MAX_PAGE_CLASSES = 8  # classes that the page names
 FOUND = 'found'  # the section with the prediction drawn over the picture
-# The title of each section, and its caption.
+# The title and the caption of each section. The keys after the first are those of PER_IMAGE.
 PAGE_SECTIONS = {
     FOUND: ('What it finds', 'Boxes, masks or a map of the classes, each in its color.'),
     'attention': (
@@ -60,7 +62,7 @@ def describe_model(trained: TrainedModel) -> str:
     text = f'This model {tasks()[trained.task].ability}, and the page shows what it sees there.'
     if not trained.classes:
         return text
-    names = ', '.join(map(markdown, trained.classes[:MAX_PAGE_CLASSES]))
+    names = ', '.join(map(escape_markdown, trained.classes[:MAX_PAGE_CLASSES]))
     others = len(trained.classes) - MAX_PAGE_CLASSES
     return f'{text} Its classes: {names}{f" and {others:,} more" if others > 0 else ""}.'
 
@@ -90,6 +92,7 @@ def answer_picture(
     Raises:
         ConfigError: if the file cannot be read, or is too elongated for attention weights.
     """
+    # The page shows the upload itself, so the pictures leave it out.
     image = trained.prepare(path, size)._replace(next_to_photograph=False)
     short, long = sorted(image.input_size)
     if long > MAX_ASPECT_RATIO * short:
@@ -106,7 +109,7 @@ def answer_picture(
         return PageAnswer(
             text='', scores={row['class']: row['score'] for row in rows}, pictures=pictures
         )
-    drawn = draw_prediction(read_image(path), prediction, score_thr)[..., ::-1]
+    drawn = draw_prediction(read_image(path), prediction, score_thr)[..., ::-1]  # BGR to RGB
     return PageAnswer(prediction.text(score_thr), scores={}, pictures={FOUND: drawn, **pictures})
 
 

@@ -12,8 +12,7 @@ HOSTS = ['127.0.0.1', 'localhost']
 class SameOrigin:
     """Refuses cross-origin requests, by the header ``Origin`` that a browser sends.
 
-    Gradio only withholds its answers from other sites; a picture that they post would still be
-    processed.
+    Gradio alone would process a picture that another site posts, and only withhold the answer.
     """
 
     def __init__(self, app: 'ASGIApp') -> None:
@@ -32,10 +31,10 @@ class SameOrigin:
 
 
 def guards() -> 'list[Middleware]':
-    """Middleware that checks the host name of a request and the page that sends it.
+    """Middleware that checks the host name of a request and the origin of the page that sends it.
 
-    This also stops DNS rebinding, where the name of a foreign site resolves to this machine: that
-    name is not in :data:`HOSTS`.
+    The host name stops DNS rebinding, where the name of a foreign site resolves to this machine:
+    that name is not in :data:`HOSTS`.
     """
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware

@@ -1,4 +1,4 @@
-"""Pictures of data and of a run, and of what a model sees."""
+"""Pictures of data and of a run, and of what a model sees: attention, features, positions."""
 
 from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, attention_weights, class_attention

@@ -1,4 +1,4 @@
-"""Boxes, masks and maps over an image of a page."""
+"""Draw boxes, masks and label maps over an image."""
 
 from collections.abc import Sequence
 

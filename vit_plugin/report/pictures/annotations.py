@@ -66,13 +66,14 @@ class Instances:
 
 @dataclass(frozen=True)
 class Annotations:
-    """The annotations to draw on an image.
+    """The ground truth or the prediction to draw on an image.
 
     Args:
         frame: height and width in pixels of the image that boxes, masks and the map refer to.
         caption: the classes of the image, as text.
         instances: its boxes.
-        map: the class of each pixel, of shape (H, W), which may be smaller than the frame.
+        map: the label map, the class of each pixel, of shape (H, W). It may be smaller than the
+            frame.
         errors: the kind of error of each pixel, see :func:`classify_errors`, of the same shape.
     """
 

@@ -48,7 +48,7 @@ def draw_attention_distances(distances: Tensor) -> Figure:
         distances: distances in pixels (blocks, heads).
     """
     figure, (axes,) = charts(5.5, 3.8)
-    labels = ['a head', *[None] * (distances.shape[1] - 1)]  # one entry of the legend
+    labels = ['a head', *[None] * (distances.shape[1] - 1)]  # one legend entry for all heads
     blocks = range(1, len(distances) + 1)
     axes.plot(
         blocks,

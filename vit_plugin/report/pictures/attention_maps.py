@@ -1,4 +1,7 @@
-"""Attention weights of a model's blocks, computed by the model's own layers, and their rollout."""
+"""Attention weights of a model's blocks, computed by the model's own layers, and their rollout.
+
+The layers themselves use fused attention, which does not return the weights.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -55,7 +58,7 @@ def attention_weights(
         )
 
     def record(attn: Attention, args: tuple) -> None:
-        x, grid, _, rotation, _ = args
+        x, grid, _, rotation, _ = args  # the arguments of Attention.forward
         weights = attn.weights(x, grid, rotation)
         if isinstance(attn, InWindows):
             weights = without_windows(weights, grid, attn.window.within(grid))
@@ -65,14 +68,15 @@ def attention_weights(
         for block in backbone.blocks:
             hooks.enter_context(block.attn.register_forward_pre_hook(record))
         outer: Any = next(module for module in model.modules() if isinstance(module, Backbone))
-        # The backbone's own forward could mask patches, or add queries.
+        # Call `features`, since the forward of a backbone for pre-training masks patches. A model
+        # around the backbone, such as an adapter, is called itself.
         (backbone.features if outer is backbone else outer)(images)
     return results
 
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Put a model in eval mode without gradients, and restore its mode at the end."""
+    """Within this context, a model is in eval mode and computes no gradients."""
     training = model.training
     model.eval()
     try:

@@ -1,4 +1,4 @@
-"""Measurements as pictures: the curves of a run."""
+"""Charts of a run: its learning curve, and the precision and F1 of a detector."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from anyfolder.pictures.palette import SERIES, hex_of
 from .style import charts
 
 MAX_NAMED_CURVES = 12  # classes with a colored and named curve
-ALL = 'all'
+ALL = 'all'  # name of the curve of all classes together
 SHOWN_LOSS_QUANTILE = 0.98  # quantile of the losses at the top of their chart
 
 

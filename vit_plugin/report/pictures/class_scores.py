@@ -1,4 +1,4 @@
-"""Scores by class, from counts, and their tables."""
+"""Scores by class, from a confusion matrix or counts, and their tables."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from vit_plugin.files.untrusted_text import markdown, markdown_table
+from vit_plugin.files.untrusted_text import escape_markdown, markdown_table
 
+# Titles of the columns that do not have the name of their score.
 TITLES = {
     'name': 'class',
     'f1': 'F1',
@@ -116,7 +117,7 @@ def make_rows(scores: Mapping[str, Any]) -> list[list[str]]:
 
 def scores_as_markdown(scores: Mapping[str, Any]) -> str:
     """The table of :func:`make_rows`, whose means are bold."""
-    rows = [[*map(markdown, row)] for row in make_rows(scores)]
+    rows = [[*map(escape_markdown, row)] for row in make_rows(scores)]
     for row in rows[1 + len(scores['per_class']) :]:
         row[0] = f'**{row[0]}**'
     return markdown_table(rows) + '\n'

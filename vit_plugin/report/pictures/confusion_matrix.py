@@ -1,4 +1,4 @@
-"""Confusion matrix."""
+"""Draw a confusion matrix."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -44,7 +44,7 @@ def draw_confusion_matrix(
     figure = new_figure(side + 1 + (LIST_WIDTH if listed else 0), side)
     axes = figure.add_subplot()
     true_counts = matrix.sum(axis=1)
-    if background:
+    if background:  # its row holds false positives, which have no true object
         true_counts[-1] = true_counts[:-1].sum()
     num_true = true_counts[-1] if background else true_counts.sum()
     shares = np.minimum(matrix / np.maximum(true_counts, 1)[:, None], 1)

@@ -10,7 +10,8 @@ from vit_plugin.data.unreadable import unreadable_file
 
 from .image_grid import Panel
 
-MAX_COUNTED_SAMPLES = 10_000  # samples whose labels are counted; a listing is read in microseconds
+# Samples whose labels are counted. Each is read with `get_data_info`, which takes microseconds.
+MAX_COUNTED_SAMPLES = 10_000
 
 # A data set, indices of its samples and the number of classes -> the labels of each class, and
 # boxes (N, 4) as shares of their images, if the labels have any.
@@ -27,11 +28,11 @@ class DataLabels:
     """Labels of the data sets of a task.
 
     Attributes:
-        field: the field of a listing that has them.
+        field: the key of the labels in ``dataset.get_data_info(i)``.
         unit: the name of what is counted; ``'images'`` if each image has one label.
         count: counts the labels of each class. None: there are no classes.
         limit: largest number of samples whose labels are counted, evenly spaced in a data set.
-        panels: a sample after augmentation -> what is drawn next to its image.
+        panels: a sample after augmentation -> what is drawn next to its image, such as a depth map.
     """
 
     field: str

@@ -43,7 +43,8 @@ def draw_data(
     """Write ``labels.png`` and ``train_batch.png``, images as the network sees them.
 
     The data sets, the preprocessor and all random generators are left unchanged. At most 10,000
-    listings, 200 masks and 16 images are read, evenly over a data set.
+    samples without pixels (``get_data_info``), 200 masks and 16 images are read, evenly over a data
+    set.
 
     Args:
         dataset: a built data set of MMPretrain, MMDetection or MMSegmentation with its pipeline, to
@@ -77,31 +78,31 @@ def data_figures(
     classes = classes_of(dataset)
     if isinstance(dataset, IterableDataset) or not len(dataset):
         return
-    declared_labels = data_labels(dataset)
+    declared_labels = declared_labels_of(dataset)
     if not classes and (declared_labels is None or declared_labels.count):
         return  # only labels without classes, such as depth maps, need no names
     splits = {'train': copy_dataset(dataset)}
     if val_dataset is not None:
         splits['validation'] = copy_dataset(val_dataset)
     with preserved_rng(seed):
-        chart = _labels(splits, classes, declared_labels)
+        chart = _label_chart(splits, classes, declared_labels)
     if chart is not None:
         yield 'labels', chart
     with preserved_rng(seed):
-        batch = _batch(splits['train'], classes, declared_labels, preprocessor, collate)
+        batch = _batch_figure(splits['train'], classes, declared_labels, preprocessor, collate)
     if batch is not None:
         yield 'train_batch', batch
 
 
 def find_task_labels() -> Iterator[DataLabels]:
-    """The labels that tasks declare."""
+    """The labels that the tasks of :mod:`vit_plugin.tasks` declare."""
     return map(resolve_name, dict.fromkeys(task_declarations('labels').values()))
 
 
-def data_labels(dataset: Any) -> DataLabels | None:
-    """The labels that a data set has, by its first listing."""
-    listed = dataset.get_data_info(0) if hasattr(dataset, 'get_data_info') else {}
-    return next((labels for labels in find_task_labels() if labels.field in listed), None)
+def declared_labels_of(dataset: Any) -> DataLabels | None:
+    """The declared labels of a data set, by the fields of its first sample; None if it has none."""
+    first = dataset.get_data_info(0) if hasattr(dataset, 'get_data_info') else {}
+    return next((labels for labels in find_task_labels() if labels.field in first), None)
 
 
 @contextmanager
@@ -144,10 +145,10 @@ def file_of(sample: Any) -> str:
     return Path(sample.get('img_path') or '').name
 
 
-def _labels(
+def _label_chart(
     splits: Mapping[str, Any], classes: Sequence[str], declared_labels: DataLabels | None
 ) -> Figure | None:
-    """The chart of the labels."""
+    """The chart of the labels. None if they cannot be counted."""
     if not all(hasattr(dataset, 'get_data_info') for dataset in splits.values()):
         return None
     if declared_labels is None or declared_labels.count is None:
@@ -168,14 +169,14 @@ def _labels(
     return draw_labels(counts, classes, unit, title='; '.join(notes), boxes=first_boxes)
 
 
-def _batch(
+def _batch_figure(
     dataset: Any,
     classes: Sequence[str],
     declared_labels: DataLabels | None,
     preprocessor: nn.Module | None,
     collate: Collate,
 ) -> Figure | None:
-    """Images after augmentation, with their ground truth."""
+    """Images after augmentation, with their ground truth. None if there are none to draw."""
     items = list(readable(dataset, evenly_spaced(len(dataset), SHOWN_SAMPLES), dataset.__getitem__))
     items = [
         item

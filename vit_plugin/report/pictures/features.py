@@ -45,15 +45,17 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
     patches = torch.cat([feature.flatten(1).T for feature in features]).float()  # (patches, C)
     patches = patches - patches.mean(dim=0)
     components = torch.linalg.svd(patches, full_matrices=False).Vh[:3]  # (3, C)
+    # The sign of a component is arbitrary; fix it, so that colors do not flip between runs.
     components = (
         components * components.gather(1, components.abs().argmax(dim=1, keepdim=True)).sign()
     )
     values = patches @ components.T  # (patches, 3)
     low, high = torch.quantile(values, torch.tensor(COLOR_QUANTILES, device=values.device), dim=0)
     colors = ((values - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)
-    parts = colors.split([feature[0].numel() for feature in features])
+    per_map = colors.split([feature[0].numel() for feature in features])
     return [
-        part.unflatten(0, feature.shape[1:]) for part, feature in zip(parts, features, strict=True)
+        flat.unflatten(0, feature.shape[1:])
+        for flat, feature in zip(per_map, features, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Several images on one page, with what is drawn on them, titles and a legend of classes."""
+"""A figure of several images with their annotations, titles and a legend of classes."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ def draw_grid(
 ) -> Figure:
     """Draw images next to each other.
 
-    Maps and boxes get a legend of at most 24 classes, and error maps a legend of errors.
+    Label maps and boxes get a legend of at most 24 classes, and error maps a legend of errors.
 
     Args:
         panel_list: the images.

@@ -1,4 +1,4 @@
-"""The labels of a data set as charts: how many of each class; where and how large boxes are."""
+"""Charts of the labels of a data set: how many of each class; where boxes are and how large."""
 
 from collections.abc import Mapping, Sequence
 

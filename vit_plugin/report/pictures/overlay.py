@@ -1,4 +1,4 @@
-"""Maps of patches drawn over an image."""
+"""Draw maps of patches, such as attention, over an image."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Figures of what a model sees in an image, for the commands and the logs."""
+"""The pictures of what a model sees, by name, for the commands and the ``PicturesHook``."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -29,7 +29,14 @@ def draw_maps(
     titles: Sequence[str],
     min_brightest: float = 0.0,
 ) -> Figure:
-    """Patch maps over an image, see :func:`~vit_plugin.report.pictures.overlay.draw_over`."""
+    """Patch maps over an image, see :func:`~vit_plugin.report.pictures.overlay.draw_over`.
+
+    Args:
+        prepared: the image. It is drawn at its own resolution, if that is known.
+        maps: maps (h, w) of the patches of its input, which may be padded.
+        titles, min_brightest: see ``draw_over``.
+    """
+    # The maps cover the padded input, here in pixels of the drawn image.
     height, width = (
         round(input_side * drawn_side / image_side)
         for input_side, drawn_side, image_side in zip(
@@ -63,7 +70,7 @@ def to_indices(numbers: Sequence[int] | None, count: int, name: str) -> list[int
     return [number - 1 if number > 0 else number for number in numbers]
 
 
-def attention(
+def draw_attention(
     model: nn.Module,
     prepared: PreparedImage,
     blocks: Sequence[int] = (-1,),
@@ -88,7 +95,9 @@ def attention(
     )
 
 
-def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1,)) -> Figure:
+def draw_rollout(
+    model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1,)
+) -> Figure:
     """Draw attention rollout to the chosen blocks, over the image."""
     maps = attention_rollout(model, prepared.inputs)[0]
     blocks = to_indices(blocks, len(maps), 'block')
@@ -103,7 +112,7 @@ def _title_suffix(model: nn.Module) -> str:
     return '' if 'cls_token' in find_backbone(model)[1].prefix_tokens else ', mean of patches'
 
 
-def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
+def draw_features(model: nn.Module, *prepared: PreparedImage) -> Figure:
     """Draw the features of patches as colors, next to each image."""
     colors = feature_colors(
         [image.without_padding(patch_features(model, image.inputs)[0]) for image in prepared]
@@ -115,7 +124,7 @@ def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
     )
 
 
-def cam(
+def draw_class_activation(
     model: nn.Module, prepared: PreparedImage, label: int | None = None, classes: Sequence[str] = ()
 ) -> Figure:
     """Draw class activation (of the most probable class by default), over the image."""
@@ -125,28 +134,28 @@ def cam(
     return draw_maps(prepared, list(maps), [f'speaks for {name}'])
 
 
-def distance(model: nn.Module, prepared: Iterable[PreparedImage]) -> Figure:
+def draw_distances(model: nn.Module, prepared: Iterable[PreparedImage]) -> Figure:
     """Draw the mean attention distance of each head, averaged over images."""
     distances = [attention_distances(model, image.inputs) for image in prepared]
     return draw_attention_distances(torch.stack(distances).mean(dim=0))
 
 
-def posembed(model: nn.Module, _: Iterable[PreparedImage]) -> Figure:
+def draw_positions(model: nn.Module, _: Iterable[PreparedImage]) -> Figure:
     """Draw the similarity of each position to all others."""
     return draw_position_similarity(position_similarity(model))
 
 
-# By name, the pictures of an image.
+# The pictures of a single image.
 PER_IMAGE: dict[str, Callable[[nn.Module, PreparedImage], Figure]] = {
-    'attention': attention,
-    'rollout': rollout,
-    'features': features,
-    'cam': cam,
+    'attention': draw_attention,
+    'rollout': draw_rollout,
+    'features': draw_features,
+    'cam': draw_class_activation,
 }
-# By name, the pictures of the means over several images, or of the weights alone.
-OF_ALL: dict[str, Callable[[nn.Module, Iterable[PreparedImage]], Figure]] = {
-    'distance': distance,
-    'posembed': posembed,
+# The pictures of means over several images, or of the weights alone.
+ACROSS_IMAGES: dict[str, Callable[[nn.Module, Iterable[PreparedImage]], Figure]] = {
+    'distance': draw_distances,
+    'posembed': draw_positions,
 }
 
 

@@ -1,4 +1,4 @@
-"""Figures and axes in the style of all pictures."""
+"""Figures, axes and texts in the style of all pictures."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -73,7 +73,7 @@ def abbreviated(number: float) -> str:
     """A count in at most five letters."""
     if number < 1e4:
         return f'{number:,g}'
-    number = float(f'{number:.3g}')  # 999,999 are 1M
+    number = float(f'{number:.3g}')  # rounded first, so that 999,999 is 1M and not 1000k
     for scale, suffix in ((1e12, 'T'), (1e9, 'G'), (1e6, 'M')):
         if number >= scale:
             return f'{number / scale:g}{suffix}'
@@ -90,5 +90,5 @@ def for_matplotlib(text: str) -> tuple[str, list[str]]:
     """Text that Matplotlib can draw, and the names of the fonts for it."""
     letters = composed(text)
     fonts = fonts_of(letters)
-    is_shaped = hasattr(ft2font, '__libraqm_version__')
+    is_shaped = hasattr(ft2font, '__libraqm_version__')  # Matplotlib joins and orders the letters
     return described(letters, fonts, is_shaped), [name for name, _ in fonts]

@@ -1,4 +1,4 @@
-"""Outcomes of a classifier."""
+"""Outcomes of a classifier's validation: scores, confusion matrix, best and worst images."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ class ClassOutcomes(Outcomes):
     _seen: dict[int, ClassOutcome]
 
     @classmethod
-    def has(cls, sample: Any) -> bool:
+    def matches(cls, sample: Any) -> bool:
         return 'gt_label' in sample and 'pred_label' in sample
 
     def add(self, position: int, sample: Any) -> None:
@@ -59,7 +59,7 @@ class ClassOutcomes(Outcomes):
         if matrix is not None:
             return class_scores(count_samples(matrix), self.classes)
         counts = np.zeros((3, self._num_classes), int)
-        right, true, predicted = counts  # views of its rows
+        right, true, predicted = counts  # views of its rows, as class_scores takes them
         for seen in self._seen.values():
             right[list(set(seen.true) & set(seen.predicted))] += 1
             true[list(seen.true)] += 1

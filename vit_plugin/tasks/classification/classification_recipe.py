@@ -127,8 +127,8 @@ class ClassificationRecipe(TaskRecipe):
     def components(self, backbone: Section) -> Parts:
         """The components of the classifier, with the token pooling of the weights.
 
-        A backbone of another library returns the input of its own classifier, or else maps, which
-        are averaged.
+        A backbone of another library returns the input of its own classifier, or else feature maps,
+        which are averaged.
         """
         start = self.start
         if start.neck:
@@ -144,7 +144,7 @@ class ClassificationRecipe(TaskRecipe):
             weights = dict(type='Pretrained', checkpoint=start.weights)
             backbone = dict(backbone, init_cfg=weights)
         neck = None if start.pooled_output else dict(type='GlobalAveragePooling')
-        channels = start.meta_backbone(0, **backbone).channels[-1]
+        channels = start.build_meta_backbone(0, **backbone).channels[-1]
         return Parts(backbone, neck, channels)
 
     @property
@@ -168,7 +168,7 @@ class ClassificationRecipe(TaskRecipe):
         )
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
-        """The steps for an image in training, and in a test."""
+        """The transforms of an image in training, and in a test."""
         size = self.size[0]
         augment = dict(
             type='RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10

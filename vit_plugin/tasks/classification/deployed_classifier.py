@@ -1,4 +1,4 @@
-"""A trained classifier of MMPretrain as a graph."""
+"""A trained classifier of MMPretrain as a graph for export."""
 
 from torch import Tensor
 

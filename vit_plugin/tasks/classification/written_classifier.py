@@ -14,14 +14,14 @@ from vit_plugin.deploy.hub.transformers_folder import (
     transformers_classes,
     transformers_folders,
 )
-from vit_plugin.deploy.hub.written_task import WrittenTask, read_by_ours
+from vit_plugin.deploy.hub.written_task import WrittenTask, read_by_vit_plugin
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
 
 LINEAR_HEAD = ('layers.head.weight', 'layers.head.bias')  # a head that is one linear layer
-# For each library: the folders of a ViT, and a config with the names of classes.
+# Functions by library: the folders of a ViT, and a config with the names of classes.
 FOLDERS_OF_VIT = {'timm': timm_folders, 'hf': transformers_folders}
 WITH_CLASSES = {'timm': timm_classes, 'hf': transformers_classes}
 
@@ -53,6 +53,7 @@ def classifier_folders(
 
 
 def _images_of_native_size(trained: TrainedModel, size: Sequence[int]) -> Tensor:
+    """Random images to compare. ``size`` is for detectors, see :class:`WrittenTask`."""
     backbone = trained.model.backbone
     return torch.randn(4, backbone.in_channels, *backbone.img_size)
 
@@ -61,5 +62,5 @@ WRITTEN_CLASSIFIER = WrittenTask(
     folders=classifier_folders,
     outputs=hub_outputs,
     images=_images_of_native_size,
-    readers={'timm': (read_by_timm,), 'hf': (read_by_ours, read_by_transformers)},
+    readers={'timm': (read_by_timm,), 'hf': (read_by_vit_plugin, read_by_transformers)},
 )

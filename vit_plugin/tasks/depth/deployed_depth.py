@@ -1,4 +1,4 @@
-"""A trained depth model as a graph."""
+"""A trained depth model as a graph for export."""
 
 import math
 
@@ -13,5 +13,9 @@ class DeployedDepth(DeployedMaps):
 
     @property
     def min_units(self) -> int:
-        """DPT's coarsest map has half the size of the tokens' map, and must exceed one pixel."""
+        """Enough for three tokens along a side.
+
+        DPT's coarsest map has half as many elements, rounded up, and torch.export treats a side of
+        1 as constant.
+        """
         return max(super().min_units, math.ceil(3 * self.stride / self.unit))

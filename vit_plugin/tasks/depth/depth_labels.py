@@ -14,8 +14,8 @@ def panels_of(sample: Any) -> list[Panel]:
         return []
     depth = as_array(sample.gt_depth_map.data[0])
     known = depth[depth > 0]
-    ends = f'{known.min():.2f} to {known.max():.2f} m' if known.size else 'not known'
-    return [Panel(colored(depth, in_meters=True), Annotations(depth.shape), ends)]
+    title = f'{known.min():.2f} to {known.max():.2f} m' if known.size else 'not known'
+    return [Panel(colored(depth, in_meters=True), Annotations(depth.shape), title)]
 
 
 DEPTH_LABELS = DataLabels('depth_map_path', panels=panels_of)

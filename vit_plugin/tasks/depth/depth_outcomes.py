@@ -1,4 +1,4 @@
-"""Outcomes of a depth model."""
+"""Outcomes of a depth model's validation: best and worst images."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ class DepthOutcomes(KeptMaps):
         return outcomes
 
     @classmethod
-    def has(cls, sample: Any) -> bool:
+    def matches(cls, sample: Any) -> bool:
         return 'gt_depth_map' in sample and 'pred_depth_map' in sample
 
     def add(self, position: int, sample: Any) -> None:
@@ -40,11 +40,12 @@ class DepthOutcomes(KeptMaps):
             as_array(sample.get(name).data[0].float())
             for name in ('gt_depth_map', 'pred_depth_map')
         )
-        known = true > 0
+        known = true > 0  # 0: the depth was not measured
         error: float | None = None
         if known.any():
             if self.target == 'disparity':
                 scale, shift = np.polyfit(predicted[known], 1 / true[known], 1)
+                # No prediction is farther than the farthest true pixel, or behind the camera.
                 predicted = 1 / np.maximum(scale * predicted + shift, 1 / true.max())
             error = 100 * float((np.abs(predicted - true)[known] / true[known]).mean())
         self._keep(position, Maps(true, predicted), error)

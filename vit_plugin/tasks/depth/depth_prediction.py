@@ -10,7 +10,7 @@ from anyfolder.pictures.drawn_labels import WHITE, colored, draw_legend, enlarge
 from vit_plugin.deploy.bilinear import bilinear
 from vit_plugin.inference.predictions import Prediction
 
-ENDS = ('least', 'median', 'most')  # names of the depths of an image
+DEPTH_COLUMNS = ('least', 'median', 'most')  # smallest, median and largest depth of an image
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class DepthPrediction(Prediction):
     # Overrides attributes of Prediction, which describes them.
     output = 'depth'
     of_pixels = True
-    columns = ENDS
+    columns = DEPTH_COLUMNS
 
     @classmethod
     def of_depth(cls, depth: np.ndarray, target: str, sample: Any = None) -> 'DepthPrediction':
@@ -65,7 +65,7 @@ class DepthPrediction(Prediction):
     def text(self, score_thr: float = 0.0) -> str:
         """The smallest, the largest and the median depth."""
         (row,) = self.rows()
-        least, median, most = (f'{row[name]:.2f} {self.unit}'.strip() for name in ENDS)
+        least, median, most = (f'{row[name]:.2f} {self.unit}'.strip() for name in DEPTH_COLUMNS)
         quantity = 'depth' if self.unit else 'disparity'
         return f'{quantity} from {least} to {most}, {median} in the middle'
 

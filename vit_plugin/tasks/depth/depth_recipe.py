@@ -23,7 +23,7 @@ MAX_DEPTH_SIDE = 512  # pixels of the longer side
 
 
 class DepthRecipe(MapRecipe):
-    """Recipe for images and depth maps."""
+    """Recipe for images and depth maps in meters."""
 
     # Overrides attributes of TaskRecipe, which describes them.
     schedule_overrides: ClassVar = dict(
@@ -51,14 +51,14 @@ class DepthRecipe(MapRecipe):
 
     @property
     def head(self) -> Mapping[str, Any]:
-        """The arguments of a complete model's head; {} for a new model."""
+        """The head of a continued model, as a section; {} for a new model."""
         return self.start.continued_cfg.model.decode_head if self.start.continued_cfg else {}
 
     @cached_property
     def farthest(self) -> float:
-        """The largest depth in meters: the data's, rounded up to two digits.
+        """The largest depth in meters that is trained on: the data's, rounded up to two digits.
 
-        At most that of a complete model.
+        For a continued model, it is at most the largest depth that the model predicts.
 
         Raises:
             ConfigError: if half of the pixels are farther than a complete model can predict.
@@ -84,19 +84,19 @@ class DepthRecipe(MapRecipe):
     @cached_property
     def padding(self) -> Section:
         """Padding of unknown depth: to one size in training, to multiples of a stride in a test."""
-        arguments = self.arguments(self.start.from_scratch, out_type='pyramid')
-        stride = self.start.meta_backbone(min(self.size), **arguments).strides[-1]
+        arguments = self.backbone_arguments(self.start.from_scratch, out_type='pyramid')
+        stride = self.start.build_meta_backbone(min(self.size), **arguments).strides[-1]
         width, height = (rounded_up(side, stride) for side in self.size)
         return dict(size=(height, width), seg_pad_val=0, test_cfg=dict(size_divisor=stride))
 
     def new_model(self) -> Section:
-        """The row's model for these images."""
+        """The section ``model`` of a new model for these images."""
         task_facts = dict(farthest=self.farthest)  # meters
         facts = self.facts(self.padding['size'], self.start.from_scratch, task_facts=task_facts)
         return self.segmentor('DepthEstimator', facts)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
-        """The steps for an image in training, and in a test.
+        """The transforms of an image in training, and in a test.
 
         Images are not rescaled at random: objects would look nearer at the same depth.
         """

@@ -1,4 +1,4 @@
-"""Average precision by COCO's evaluation."""
+"""Average precision and F1 of boxes or masks, by pycocotools' evaluation."""
 
 import contextlib
 import io
@@ -14,37 +14,41 @@ MAX_DETECTIONS = 100  # predictions per image and class, as in COCO's AP
 SCORE_THRESHOLDS = np.linspace(0, 1, 201)  # candidate score thresholds
 
 
-class SeenInstances(NamedTuple):
-    """An image: its height and width, and its true and predicted objects."""
+class ValidatedImage(NamedTuple):
+    """The height and width of an image, and its true and predicted objects."""
 
     frame: tuple[int, int]
     true: Instances
     predicted: Instances
 
 
-class BoxAveragePrecision:
-    """Results of pycocotools' evaluation of some images.
+class AveragePrecisionByClass:
+    """pycocotools' evaluation of some images, with results for each class.
 
     Args:
-        seen: the images by their position.
+        seen: the images by their position in the data set.
         classes: number of classes.
-        kind: ``'bbox'`` or ``'segm'``.
+        iou_type: what is compared: ``'bbox'`` or ``'segm'``.
 
     Attributes:
         average_precision: AP, AP50 and AP75 of each class in per cent, NaN without objects, of
             shape (classes, 3).
+        precision: in per cent, of shape (classes, IoU thresholds, recalls).
+        recall: the recalls of ``precision`` in per cent, of shape (recalls,).
         objects: number of objects of each class that are not crowds, of shape (classes,).
-        best_score: the score threshold with the highest mean F1 of the classes with objects.
+        f1: F1 of each class in per cent at each of :data:`SCORE_THRESHOLDS` and an IoU of 0.5.
+        mean_f1: its mean over the classes with objects.
+        best_score: the score threshold with the highest ``mean_f1``.
     """
 
-    def __init__(self, seen: Mapping[int, SeenInstances], classes: int, kind: str) -> None:
+    def __init__(self, seen: Mapping[int, ValidatedImage], classes: int, iou_type: str) -> None:
         from pycocotools.cocoeval import COCOeval
 
         with contextlib.redirect_stdout(io.StringIO()):
             true, predicted = (
-                _as_coco(seen, classes, name, kind) for name in ('true', 'predicted')
+                _as_coco(seen, classes, name, iou_type) for name in ('true', 'predicted')
             )
-            evaluation = COCOeval(true, predicted, kind)
+            evaluation = COCOeval(true, predicted, iou_type)
             params = evaluation.params
             params.maxDets = [MAX_DETECTIONS]
             params.areaRng, params.areaRngLbl = [[0, 1e10]], ['all']
@@ -58,10 +62,13 @@ class BoxAveragePrecision:
         # The IoU thresholds are 0.5, 0.55, ... 0.95.
         ap50, ap75 = self.precision[:, (0, 5)].mean(axis=2).T
         self.average_precision = np.stack((ap, ap50, ap75), axis=1)
-        # The evaluation of each class (rows) in each image.
+        # COCOeval's results for each class (rows) in each image (columns). An entry is None without
+        # objects and predictions. Its lists begin with the IoU threshold 0.5.
         self._images = np.array(evaluation.evalImgs, dtype=object).reshape(classes, len(seen))
         self._positions = params.imgIds
-        self.objects = np.array([sum(_objects(image) for image in row) for row in self._images])
+        self.objects = np.array(
+            [sum(_count_objects(image) for image in row) for row in self._images]
+        )
         self.f1 = np.stack(
             [
                 self._compute_f1(row, number)
@@ -79,7 +86,7 @@ class BoxAveragePrecision:
     @staticmethod
     def _compute_f1(images: np.ndarray, objects: int) -> np.ndarray:
         """F1 of a class in per cent at each of :data:`SCORE_THRESHOLDS`."""
-        # The empty list is for a validation without images.
+        # F1 = 2 TP / (predictions + objects). The empty list is for a validation without images.
         scores, right = (
             np.concatenate([[], *parts]) for parts in zip(*map(_predictions, images), strict=True)
         )
@@ -95,7 +102,7 @@ class BoxAveragePrecision:
             scores, right = (
                 np.concatenate(parts) for parts in zip(*map(_predictions, column), strict=True)
             )
-            counted, objects = scores >= self.best_score, sum(map(_objects, column))
+            counted, objects = scores >= self.best_score, sum(map(_count_objects, column))
             if counted.any() or objects:
                 f1_scores[position] = float(200 * right[counted].sum() / (counted.sum() + objects))
         return f1_scores
@@ -124,21 +131,28 @@ class BoxAveragePrecision:
         }
 
 
-def _predictions(image: dict | None) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of the predictions of a class in an image, and which are right, without crowds."""
-    if image is None:
+def _predictions(entry: dict | None) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the predictions of a class in an image, and which are right at an IoU of 0.5.
+
+    Predictions that match a crowd are left out.
+
+    Args:
+        entry: an entry of ``COCOeval.evalImgs``.
+    """
+    if entry is None:
         return np.empty(0), np.empty(0, bool)
-    is_counted = ~np.asarray(image['dtIgnore'][0], bool)
-    is_right = np.asarray(image['dtMatches'][0], bool)
-    return np.asarray(image['dtScores'])[is_counted], is_right[is_counted]
+    is_counted = ~np.asarray(entry['dtIgnore'][0], bool)
+    is_right = np.asarray(entry['dtMatches'][0], bool)
+    return np.asarray(entry['dtScores'])[is_counted], is_right[is_counted]
 
 
-def _objects(image: dict | None) -> int:
-    return 0 if image is None else int((np.asarray(image['gtIgnore']) == 0).sum())
+def _count_objects(entry: dict | None) -> int:
+    """The number of objects of a class in an image that are not crowds."""
+    return 0 if entry is None else int((np.asarray(entry['gtIgnore']) == 0).sum())
 
 
-def _as_coco(seen: Mapping[int, SeenInstances], classes: int, side: str, kind: str) -> Any:
-    """The objects of a ``side`` (``'true'`` or ``'predicted'``) in the form pycocotools reads."""
+def _as_coco(seen: Mapping[int, ValidatedImage], classes: int, source: str, iou_type: str) -> Any:
+    """The objects of a ``source``, ``'true'`` or ``'predicted'``, as pycocotools reads them."""
     from pycocotools.coco import COCO
 
     coco = COCO()
@@ -152,7 +166,7 @@ def _as_coco(seen: Mapping[int, SeenInstances], classes: int, side: str, kind: s
         ],
         annotations=[
             dict(annotation, id=number)
-            for number, annotation in enumerate(_annotations(seen, side, kind), 1)
+            for number, annotation in enumerate(_annotations(seen, source, iou_type), 1)
         ],
     )
     coco.createIndex()
@@ -160,12 +174,13 @@ def _as_coco(seen: Mapping[int, SeenInstances], classes: int, side: str, kind: s
 
 
 def _annotations(
-    seen: Mapping[int, SeenInstances], side: str, kind: str
+    seen: Mapping[int, ValidatedImage], source: str, iou_type: str
 ) -> Iterator[dict[str, Any]]:
+    """Yield COCO's annotation of each object, without the entry ``id``."""
     from pycocotools.mask import area
 
     for position, image in seen.items():
-        instances: Instances = getattr(image, side)
+        instances: Instances = getattr(image, source)
         for i, (left, top, right, bottom) in enumerate(instances.boxes.tolist()):
             annotation = dict(
                 image_id=position,
@@ -176,7 +191,7 @@ def _annotations(
             )
             if instances.scores is not None:
                 annotation['score'] = float(instances.scores[i])
-            if kind == 'segm' and instances.masks is not None:
+            if iou_type == 'segm' and instances.masks is not None:
                 annotation.update(
                     segmentation=instances.masks[i], area=float(area(instances.masks[i]))
                 )

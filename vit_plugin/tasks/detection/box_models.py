@@ -1,4 +1,4 @@
-"""The detectors of MMDetection's own heads, for a folder of images with boxes."""
+"""Models of the task detection with MMDetection's own heads, as :class:`TaskModel`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,8 @@ from vit_plugin.from_folder.schedule import muon
 
 # An anchor or proposal with this share inside an ignored region is not background.
 ASSIGNER = dict(assigner=dict(ignore_iof_thr=0.5))
-CELLS = 14  # cells of the finest map along its largest object
+# Elements of the finest map along its largest RoI: MMDetection's 56 pixels at a stride of 4.
+ROI_CELLS = 14
 
 
 def _retinanet(facts: ModelFacts) -> Section:
@@ -33,21 +34,31 @@ def rcnn(
     backbone: Section,
     neck: Section,
     strides: Sequence[int],
-    masks: bool = False,
-    **head: Any,
+    with_masks: bool = False,
+    **box_head: Any,
 ) -> Section:
-    """MMDetection's two-stage heads.
+    """A two-stage detector of MMDetection: RPN and RoI heads.
 
     Narrow backbones get fewer units and fewer sampled proposals.
+
+    Args:
+        facts: the facts of the data and the backbone.
+        backbone, neck, strides: see :meth:`ModelFacts.pyramid`.
+        with_masks: whether to add Mask R-CNN's mask head.
+        **box_head: further arguments of the box head.
     """
     wide, channels = facts.is_wide, facts.channels
     roi_extractor = dict(
-        out_channels=channels, featmap_strides=list(strides[:4]), finest_scale=CELLS * strides[0]
+        out_channels=channels,
+        featmap_strides=list(strides[:4]),
+        finest_scale=ROI_CELLS * strides[0],
     )
     units = 1024 if wide else 256
-    head = dict(in_channels=channels, fc_out_channels=units, num_classes=facts.classes, **head)
-    roi_head: Section = dict(bbox_roi_extractor=roi_extractor, bbox_head=head)
-    if masks:
+    bbox_head = dict(
+        in_channels=channels, fc_out_channels=units, num_classes=facts.classes, **box_head
+    )
+    roi_head: Section = dict(bbox_roi_extractor=roi_extractor, bbox_head=bbox_head)
+    if with_masks:
         roi_head['mask_roi_extractor'] = roi_extractor
         roi_head['mask_head'] = dict(
             in_channels=channels,
@@ -108,8 +119,8 @@ RETINANET = TaskModel(
     'a RetinaNet',
     _retinanet,
     base='retinanet_r50_fpn.py',
-    # Measured only with this head.
-    schedules={kind: dict(rate=2e-3, optimizer=muon) for kind in ('small', 'stem')},
+    # Muon was measured only with this head.
+    schedules={key: dict(rate=2e-3, optimizer=muon) for key in ('small', 'stem')},
     allows_wrapped=True,
 )
 FASTER_RCNN = TaskModel(

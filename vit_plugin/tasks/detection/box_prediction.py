@@ -52,8 +52,7 @@ class BoxPrediction(Prediction):
         if 'boxes' not in outputs:
             return None
         height, width = size
-        _, scale, offset, _ = placed
-        boxes = (outputs['boxes'] - np.tile(offset, 2)) / np.tile(scale, 2)
+        boxes = (outputs['boxes'] - np.tile(placed.offset, 2)) / np.tile(placed.scale, 2)
         is_box = outputs['scores'] > 0  # images in a batch are padded with boxes of score 0
         boxes = boxes.clip(0, (width, height, width, height))[is_box]
         labels, scores = outputs['labels'][is_box], outputs['scores'][is_box]
@@ -114,8 +113,8 @@ def mask_on(logits: np.ndarray, placed: Any, size: tuple[int, int]) -> np.ndarra
     """Mask logits (h, w) at the model's input -> a mask (H, W) of the image.
 
     Args:
-        logits: of the mask.
-        placed: the image after the steps of the pipeline.
+        logits: the mask's logits.
+        placed: the image after the transforms, a ``PlacedPixels``.
         size: width and height of the image.
     """
     height, width = placed.unpadded_size

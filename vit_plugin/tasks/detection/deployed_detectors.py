@@ -1,4 +1,4 @@
-"""Trained detectors with their preprocessing, as graphs: images in, boxes or masks out."""
+"""Trained detectors as graphs for export, with their preprocessing: images in, boxes out."""
 
 import math
 from functools import cached_property

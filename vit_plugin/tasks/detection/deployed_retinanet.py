@@ -1,4 +1,4 @@
-"""A trained RetinaNet as a graph."""
+"""A trained RetinaNet as a graph for export."""
 
 import torch
 from torch import Tensor, nn

@@ -20,7 +20,7 @@ from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.starting_point import LARGE_SIDE, SMALL_SIDE
 from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, image_scale
 
-from .object_sizes import anchors, largest_image
+from .object_sizes import choose_anchors, choose_image_side
 from .seen_images import TiledImages, WholeImages
 
 MAX_DETECTION_SIDE = 1024  # pixels of the longer side
@@ -51,8 +51,8 @@ class DetectionRecipe(ModelRecipe):
     with_masks = False
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
-        self.seen_class = TiledImages if request.tiles else WholeImages
-        self.packages = (*self.packages, *self.seen_class.packages)
+        self.training_images_class = TiledImages if request.tiles else WholeImages
+        self.packages = (*self.packages, *self.training_images_class.packages)
         super().__init__(request, decode_all)
 
     def read(self, tree: Tree) -> Listing:
@@ -60,27 +60,27 @@ class DetectionRecipe(ModelRecipe):
 
     def check(self, listing: Listing) -> None:
         if self.with_masks:
-            self.seen_class.check_masks(listing)
+            self.training_images_class.check_masks(listing)
 
     @cached_property
-    def seen(self) -> WholeImages:
-        """What training uses of the images: whole images or tiles."""
-        return self.seen_class(self.listing, self.request.tiles or 0)
+    def training_images(self) -> WholeImages:
+        """The training images: as a whole, or as tiles."""
+        return self.training_images_class(self.listing, self.request.tiles or 0)
 
     def images_per_pass(self, split: Split) -> int:
-        return self.seen.images_per_pass(split)
+        return self.training_images.images_per_pass(split)
 
     @property
     def task_sections(self) -> Mapping[str, Any]:  # type: ignore[override]
         """Sections that tiles add."""
-        return self.seen.loops
+        return self.training_images.loops
 
     def summary(self) -> str:
         """The images, the length of the training, the model and its tiles."""
         mixed = self.mixing.summary if self.mixing else ''
         # The models with a base config are those with anchors.
-        has_anchors = bool(self.row.base and not self.start.continued_cfg)
-        return super().summary() + mixed + self.seen.summary(has_anchors)
+        has_anchors = bool(self.task_model.base and not self.start.continued_cfg)
+        return super().summary() + mixed + self.training_images.summary(has_anchors)
 
     @cached_property
     def size(self) -> tuple[int, int]:
@@ -88,13 +88,13 @@ class DetectionRecipe(ModelRecipe):
         if saved := self.start.continued_cfg:
             side = self.request.img_size
             return (side, side) if side else tuple(find_resize(saved)['scale'])
-        if default := self.row.side or self.seen.side:
+        if default := self.task_model.side or self.training_images.side:
             side = self.request.img_size or default
             return side, side
         small, boxes = self.start.is_small, self.listing.relative_boxes
-        largest = largest_image(boxes, MAX_DETECTION_SIDE) if small else MAX_DETECTION_SIDE
+        largest = choose_image_side(boxes, MAX_DETECTION_SIDE) if small else MAX_DETECTION_SIDE
         width, height = image_scale(self.listing, largest, self.request.img_size)
-        if self.row.stretched:
+        if self.task_model.stretched:
             return rounded_up(width, 32), rounded_up(height, 32)
         return width, height
 
@@ -104,19 +104,19 @@ class DetectionRecipe(ModelRecipe):
         return dict(pad_mask=self.with_masks)
 
     def new_model(self) -> Section:
-        """The row's model for these images, with the facts of their objects."""
+        """The section ``model`` of a new model for these images and their objects."""
         listing, (width, height) = self.listing, self.size
-        anchor, levels = anchors(self.seen.relative_boxes, max(self.size))
+        anchor, levels = choose_anchors(self.training_images.relative_boxes, max(self.size))
         facts = self.facts(
             (rounded_up(height, 32), rounded_up(width, 32)),
             windows=True,
-            objects=self.seen.most_objects,
+            objects=self.training_images.most_objects,
             anchor=anchor,
             levels=levels,
             stuff=listing.stuff,
         )
         preprocessor = self.start.normalization
-        if not self.row.base:
+        if not self.task_model.base:
             preprocessor |= dict(
                 type='DetDataPreprocessor', bgr_to_rgb=True, pad_size_divisor=32, **self.padding
             )
@@ -126,7 +126,9 @@ class DetectionRecipe(ModelRecipe):
     def resize(self) -> Section:
         """The step that gives an image its size."""
         saved = self.start.continued_cfg
-        stretched = self.row.stretched if saved is None else not find_resize(saved)['keep_ratio']
+        stretched = (
+            self.task_model.stretched if saved is None else not find_resize(saved)['keep_ratio']
+        )
         return dict(type='Resize', scale=self.size, keep_ratio=not stretched)
 
     def last_steps(self) -> tuple[Pipeline, Pipeline]:
@@ -154,13 +156,13 @@ class DetectionRecipe(ModelRecipe):
         return plan_mixing(name, self.epochs, self.size, *self.last_steps())
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
-        """The steps for an image in training, and in a test."""
+        """The transforms of an image in training, and in a test."""
         boxes = dict(type='LoadAnnotations', with_bbox=True)
         if self.with_masks:
             boxes['with_mask'] = True
         train: Pipeline = [
             dict(type='vit_plugin.LoadImage'),
-            *self.seen.steps,
+            *self.training_images.steps,
             boxes,
             *chain(*self.last_steps()),
         ]
@@ -187,7 +189,7 @@ class DetectionRecipe(ModelRecipe):
             data_prefix=dict(img=str(self.listing.root)),
         )
         if split == 'train':
-            dataset |= dict(filter_cfg=dict(filter_empty_gt=False), **self.seen.dataset)
+            dataset |= dict(filter_cfg=dict(filter_empty_gt=False), **self.training_images.dataset)
         return dataset
 
     def metric(self, split: Split) -> Section:

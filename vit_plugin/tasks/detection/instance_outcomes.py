@@ -1,4 +1,4 @@
-"""Outcomes of a detector, with boxes or masks."""
+"""Outcomes of a detector's validation: scores, curves, confusion matrix, best and worst images."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -19,9 +19,9 @@ from vit_plugin.report.pictures.annotations import (
 from vit_plugin.report.pictures.charts import draw_detection_curves
 from vit_plugin.report.pictures.image_grid import Panel
 
-from .average_precision import BoxAveragePrecision, SeenInstances
+from .average_precision import AveragePrecisionByClass, ValidatedImage
 
-IOU = 0.5  # threshold for a match in curves, confusion matrix and errors of images
+IOU = 0.5  # threshold for a match in the confusion matrix, as in the F1 of average_precision
 BACKGROUND = 'background'
 
 
@@ -38,10 +38,10 @@ class InstanceOutcomes(Outcomes):
     error_name = 'F1 of the image'
     panels_per_image = 2  # ground truth and prediction
 
-    _seen: dict[int, SeenInstances]
+    _seen: dict[int, ValidatedImage]
 
     @classmethod
-    def has(cls, sample: Any) -> bool:
+    def matches(cls, sample: Any) -> bool:
         pair = true_instances(sample), read_instances(sample, 'pred_instances')
         return all(instances is not None for instances in pair)
 
@@ -49,11 +49,11 @@ class InstanceOutcomes(Outcomes):
         true, predicted = true_instances(sample), read_instances(sample, 'pred_instances')
         assert true is not None
         assert predicted is not None
-        self._seen[position] = SeenInstances(tuple(sample.ori_shape[:2]), true, predicted)
+        self._seen[position] = ValidatedImage(tuple(sample.ori_shape[:2]), true, predicted)
 
     @property
-    def _kinds(self) -> list[str]:
-        """The kinds of evaluation that apply, by pycocotools' names."""
+    def _iou_types(self) -> list[str]:
+        """What pycocotools compares: boxes, and masks if all images have them."""
         masks = all(
             instances.masks is not None
             for seen in self._seen.values()
@@ -62,20 +62,21 @@ class InstanceOutcomes(Outcomes):
         return ['bbox', 'segm'] if masks else ['bbox']
 
     @cached_property
-    def _evaluations(self) -> dict[str, BoxAveragePrecision]:
+    def _evaluations(self) -> dict[str, AveragePrecisionByClass]:
         return {
-            kind: BoxAveragePrecision(self._seen, len(self.classes), kind) for kind in self._kinds
+            iou_type: AveragePrecisionByClass(self._seen, len(self.classes), iou_type)
+            for iou_type in self._iou_types
         }
 
     @property
-    def _main(self) -> BoxAveragePrecision:
+    def _main(self) -> AveragePrecisionByClass:
         """The evaluation of masks if there are any, else of boxes."""
-        return self._evaluations[self._kinds[-1]]
+        return self._evaluations[self._iou_types[-1]]
 
     def scores(self) -> dict[str, Any]:
         rows: list[dict[str, Any]] = [dict(name=str(name)) for name in self.classes]
-        for kind, evaluation in self._evaluations.items():
-            prefix = 'mask_' if kind == 'segm' else ''
+        for iou_type, evaluation in self._evaluations.items():
+            prefix = 'mask_' if iou_type == 'segm' else ''
             for row, values in zip(rows, evaluation.average_precision, strict=True):
                 row.update(
                     (f'{prefix}{name}', None if np.isnan(value) else round(float(value), 4))
@@ -96,7 +97,7 @@ class InstanceOutcomes(Outcomes):
     def confusion_matrix(self) -> np.ndarray:
         with needed_by('The confusion matrix of a detector'):
             import supervision as sv
-        masks = self._kinds[-1] == 'segm'
+        masks = self._iou_types[-1] == 'segm'
         target = sv.metrics.MetricTarget.MASKS if masks else sv.metrics.MetricTarget.BOXES
         score = self._main.best_score
         true = [_detections(seen.true.objects, masks) for seen in self._seen.values()]
@@ -115,7 +116,7 @@ class InstanceOutcomes(Outcomes):
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         main = self._main
-        shapes = 'masks' if self._kinds[-1] == 'segm' else 'boxes'
+        shapes = 'masks' if self._iou_types[-1] == 'segm' else 'boxes'
         note = f'{shapes} of IoU {IOU}, scores from {main.best_score:.2f}'
         yield 'precision_recall', draw_detection_curves(main.curves(self.classes), main.best_score)
         matrix = self.confusion_matrix()

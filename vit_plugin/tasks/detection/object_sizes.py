@@ -1,4 +1,4 @@
-"""Image size, anchors and number of maps, from the sizes of the objects.
+"""Choose a detector's image size, anchors and number of feature maps by the sizes of the objects.
 
 The size of an object is the side of a square of its area.
 """
@@ -13,12 +13,12 @@ from vit_plugin.config.task_model import FINEST_STRIDE
 SMALL_QUANTILE, LARGE_QUANTILE = 0.02, 0.98
 CLEAR_SIDE, VISIBLE_SIDE = 16, 8  # pixels: two cells of the finest map, and one
 MIN_IMAGE_SIDE, MODERATE_IMAGE_SIDE = 128, 512  # pixels of the longer side of an image
-CELL = 64  # pixels; stride of a coarse map, so that all maps have complete cells
+COARSE_STRIDE = 64  # pixels; a side that is a multiple of it has complete cells on all maps
 MAX_ANCHOR_SCALE = 2 ** (2 / 3)  # scale of the largest of three anchors per position
 
 
-def largest_image(boxes: np.ndarray, largest: int) -> int:
-    """The longer side of an image, in pixels, at which nearly all objects can be found.
+def choose_image_side(boxes: np.ndarray, largest: int) -> int:
+    """The longer side of the model's input, in pixels, at which nearly all objects can be found.
 
     Time grows with the area of the image. So a small object has 16 pixels if images of up to 512
     pixels are enough for that. Otherwise it has fewer, but at least 8. The side is rounded down to
@@ -28,21 +28,23 @@ def largest_image(boxes: np.ndarray, largest: int) -> int:
         boxes: width and height of each object, as shares of the longer side of its image (N, 2).
         largest: the maximum, also used without boxes.
     """
-    small, _ = extremes(boxes)
+    small, _ = small_and_large(boxes)
     if not small:
         return largest
     side = min(CLEAR_SIDE / small, max(VISIBLE_SIDE / small, MODERATE_IMAGE_SIDE))
-    return min(max(int(side) // CELL * CELL, MIN_IMAGE_SIDE), largest)
+    return min(max(int(side) // COARSE_STRIDE * COARSE_STRIDE, MIN_IMAGE_SIDE), largest)
 
 
-def anchors(boxes: np.ndarray, side: int) -> tuple[int, int]:
-    """The size of the smallest anchor in strides, and the number of maps, of strides 8, 16, 32...
+def choose_anchors(boxes: np.ndarray, side: int) -> tuple[int, int]:
+    """The size of the smallest anchor in strides, and the number of maps (strides 8, 16, 32...).
+
+    MMDetection calls that size ``octave_base_scale``.
 
     Args:
-        boxes: see :func:`largest_image`.
+        boxes: see :func:`choose_image_side`.
         side: the longer side of the images in pixels.
     """
-    small, large = (side * share for share in extremes(boxes))
+    small, large = (side * share for share in small_and_large(boxes))
     if not small:
         small, large = 4.0 * FINEST_STRIDE, 64.0 * FINEST_STRIDE  # RetinaNet's own
     # 1, 2 or 4 strides.
@@ -51,7 +53,7 @@ def anchors(boxes: np.ndarray, side: int) -> tuple[int, int]:
     return octave, int(np.clip(math.ceil(doublings) + 1, 3, 5))
 
 
-def extremes(boxes: np.ndarray) -> tuple[float, float]:
+def small_and_large(boxes: np.ndarray) -> tuple[float, float]:
     """The sizes of a small and of a large object, as shares like the boxes; 0 without boxes."""
     sides = np.sqrt(boxes.prod(axis=1))
     if not (sides > 0).any():

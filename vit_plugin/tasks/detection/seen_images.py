@@ -31,7 +31,7 @@ class WholeImages:
 
     Attributes:
         packages: what must be installed.
-        steps: transforms of the training pipeline after the one that reads an image.
+        steps: transforms of the training pipeline between reading an image and its boxes.
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
@@ -84,7 +84,12 @@ class WholeImages:
         return {}
 
     def summary(self, has_anchors: bool) -> str:
-        """Sentences about tiles, or ''."""
+        """Sentences about tiles, or ''.
+
+        Args:
+            has_anchors: whether the model has anchors. Those in an ignored object are not trained,
+                while a model without anchors takes the object as background.
+        """
         return ''
 
 
@@ -166,11 +171,11 @@ class TiledImages(WholeImages):
         ignored = 'ignored there' if has_anchors else 'background there'
         return (
             f' An epoch has {counted(self.images_per_pass("train"), "view")}: overlapping tiles of '
-            f'{self.side} x {self.side} pixels with objects, as many of those without as of these '
-            'at most, and each image as a whole. An object of which less than '
-            f'{MIN_VISIBLE_SHARE:.0%} is in a tile is {ignored}, and so is one that is smaller '
-            f'than {VISIBLE_PIXELS} pixels in the whole. It is validated, tested and asked by '
-            'slices of that size, and the metric is of whole images.'
+            f'{self.side} x {self.side} pixels with objects, at most as many tiles without, and '
+            'each image as a whole. An object of which less than '
+            f'{MIN_VISIBLE_SHARE:.0%} is in a tile is {ignored}, and so is one smaller than '
+            f'{VISIBLE_PIXELS} pixels in the whole image. Validation, tests and predictions use '
+            'slices of that size, and the metrics are of whole images.'
         ) + self._describe_lost()
 
     def _describe_lost(self) -> str:
@@ -188,5 +193,5 @@ class TiledImages(WholeImages):
             return ''
         return (
             f' {counted(lost, "object")} of {objects} are learned in no view: they are larger than '
-            'the overlap, and too small in the whole; give larger tiles.'
+            'the overlap, and too small in the whole image; give larger tiles.'
         )

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_plugin.deploy.hub.hub_folder import HubFolder, Outputs
+from vit_plugin.deploy.hub.hub_folder import HubFolder, OutputFunction
 from vit_plugin.deploy.hub.libraries import LIBRARIES
 from vit_plugin.deploy.hub.transformers_folder import encoder_config, transformers_classes
-from vit_plugin.deploy.hub.written_task import WrittenTask, read_by_ours
+from vit_plugin.deploy.hub.written_task import WrittenTask, read_by_vit_plugin
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.project import declared_rows
@@ -31,10 +31,12 @@ def detector_folders(
         raise ConfigError(f'{LIBRARIES[library].name} has no detectors')
     model, section = trained.model, trained.cfg.model.to_dict()
     for writer in declared_rows('folders').values():
-        config_and_form = resolve_name(writer)(model, section, encoder_config)
-        if config_and_form is not None:
-            config, form = config_and_form
-            weights, unnamed = FORMATS[form].export(dict(recognize(model.state_dict())), heads=1)
+        written = resolve_name(writer)(model, section, encoder_config)
+        if written is not None:
+            config, weight_format = written
+            weights, unnamed = FORMATS[weight_format].export(
+                dict(recognize(model.state_dict())), heads=1
+            )
             if unnamed:
                 raise ConfigError(f'transformers has no name for {unnamed[0]}')
             classes = trained.classes or [str(i) for i in range(model.bbox_head.num_classes)]
@@ -56,7 +58,7 @@ def compute_boxes(trained: TrainedModel, images: Tensor) -> Tensor:
     return torch.cat((outputs.logits[-1], outputs.boxes[-1].to(outputs.logits)), dim=-1)
 
 
-def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | None:
+def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> OutputFunction | None:
     """What transformers computes with the folder of a detector. None where it is not installed.
 
     Raises:
@@ -82,6 +84,7 @@ def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | 
 
 
 def _image_of_size(trained: TrainedModel, size: Sequence[int]) -> Tensor:
+    """A random image to compare, in float64."""
     return torch.randn(1, trained.model.backbone.in_channels, *size, dtype=torch.float64)
 
 
@@ -89,6 +92,6 @@ WRITTEN_DETECTOR = WrittenTask(
     folders=detector_folders,
     outputs=compute_boxes,
     images=_image_of_size,
-    readers={'hf': (read_by_ours, boxes_by_transformers)},
+    readers={'hf': (read_by_vit_plugin, boxes_by_transformers)},
     processor='RTDetrImageProcessor',  # all real-time detectors share it
 )

@@ -1,4 +1,4 @@
-"""The models of MMDetection's own heads, for a folder of images with polygons."""
+"""Models of the task instance with MMDetection's own heads, as :class:`TaskModel`."""
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
@@ -6,7 +6,7 @@ from vit_plugin.tasks.detection.box_models import rcnn
 
 
 def _mask_rcnn(facts: ModelFacts) -> Section:
-    return rcnn(facts, *facts.pyramid(facts.channels, facts.levels), masks=True)
+    return rcnn(facts, *facts.pyramid(facts.channels, facts.levels), with_masks=True)
 
 
 MASK_RCNN = TaskModel('a Mask R-CNN', _mask_rcnn, base='mask-rcnn_r50_fpn.py', allows_wrapped=True)

@@ -1,4 +1,4 @@
-"""Outcomes of panoptic segmentation."""
+"""Outcomes of a panoptic validation, compared by the class of each pixel."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ class PanopticOutcomes(MapOutcomes):
     """The class of each pixel; things of one class are not distinguished."""
 
     @classmethod
-    def has(cls, sample: Any) -> bool:
+    def matches(cls, sample: Any) -> bool:
         return 'gt_sem_seg' in sample and 'pred_panoptic_seg' in sample
 
     def maps_of(self, sample: Any) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Prediction of panoptic segmentation."""
+"""Prediction of panoptic segmentation, as a map of classes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ SEGMENT_OFFSET = 1000  # a pixel in MMDetection's panoptic maps is class + 1000 
 
 
 class PanopticPrediction(MapPrediction):
-    """The class of each segment, without its number."""
+    """The class of each pixel; things of one class are not distinguished."""
 
     # Overrides attributes of Prediction, which describes them.
     output = ''  # an exported file does not output segments

@@ -11,14 +11,14 @@ from anyfolder.readers.panoptic import PANOPTIC_SUFFIXES, as_panoptic, png_of, r
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
-from vit_plugin.config.task_model import mask_points
+from vit_plugin.config.task_model import mask_points_for
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.mask2former import MMDET_MASK2FORMER
 from vit_plugin.from_folder.model_recipe import CONTINUED_TASKS
 from vit_plugin.from_folder.task_recipe import Pipeline
 from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 
-PANOPTIC_FOLDER = 'panoptic'  # in the work directory
+PANOPTIC_FOLDER = 'panoptic'  # folder for copied PNGs in the work directory
 BEST_METRIC = 'coco_panoptic/PQ'  # the metric that decides which checkpoint is best
 
 
@@ -65,7 +65,7 @@ class PanopticRecipe(DetectionRecipe):
         model = super().model()
         if model['panoptic_head']['type'] == 'Mask2FormerHead' and not model['train_cfg']:
             train_cfg = framework_model(MMDET_MASK2FORMER)['train_cfg']
-            model['train_cfg'] = train_cfg | dict(num_points=mask_points(self.size))
+            model['train_cfg'] = train_cfg | dict(num_points=mask_points_for(self.size))
         model['data_preprocessor'] |= dict(mask_pad_value=0, pad_seg=True, seg_pad_value=255)
         return model
 

@@ -1,4 +1,4 @@
-"""A trained segmentor as a graph."""
+"""A trained segmentor as a graph for export."""
 
 from vit_plugin.deploy.deployed_maps import DeployedMaps
 

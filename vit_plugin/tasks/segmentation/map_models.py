@@ -1,4 +1,4 @@
-"""Segmentors with MMSegmentation's own heads, for a folder of images and masks."""
+"""Models of the task segmentation with MMSegmentation's own heads, as :class:`TaskModel`."""
 
 from typing import Any
 
@@ -8,12 +8,13 @@ from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
 from vit_plugin.from_folder.mask2former import QUERY_SCHEDULES, mask2former_head
 from vit_plugin.from_folder.schedule import muon
 
+# The mean is over pixels with a class, not over all.
 MAP_LOSS = dict(type='CrossEntropyLoss', avg_non_ignore=True)
 MMSEG_MASK2FORMER = 'mmseg::mask2former/mask2former_r50_8xb2-160k_ade20k-512x512.py'
 
 
 def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> Section:
-    """A head on all maps if ``in_channels`` is a list, else on the first one."""
+    """A head on all feature maps if ``in_channels`` is a list, else on the first one."""
     common = dict(
         in_channels=in_channels,
         in_index=list(range(len(in_channels))) if isinstance(in_channels, list) else 0,
@@ -26,7 +27,7 @@ def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> Section:
 
 
 def _segformer(facts: ModelFacts) -> Section:
-    """SegFormer's all-MLP head, on a hybrid's maps and tokens or a plain transformer's map."""
+    """SegFormer's all-MLP head on a hybrid's CNN maps and tokens, or on a plain ViT's tokens."""
     channels = list(facts.meta_backbone.channels)
     head = _head(facts, channels, type='SegformerHead', channels=128 if facts.is_wide else 64)
     return dict(
@@ -35,7 +36,10 @@ def _segformer(facts: ModelFacts) -> Section:
 
 
 def _upernet(facts: ModelFacts) -> Section:
-    """UPerNet, on a hybrid's maps and tokens or a plain transformer's four depths, resized."""
+    """UPerNet on a hybrid's CNN maps and tokens.
+
+    On a plain ViT, it gets the tokens of four depths, resized to a pyramid.
+    """
     width, channels = (512 if facts.is_wide else 128), list(facts.meta_backbone.channels)
     neck: Section = {}
     if len(channels) > 1:
@@ -43,9 +47,12 @@ def _upernet(facts: ModelFacts) -> Section:
     else:
         depths = facts.depths()
         backbone, channels = facts.backbone('featmap', out_indices=depths), channels * len(depths)
-        scales = [4, 2, 1, 0.5][-len(depths) :]  # the deepest map becomes the coarsest
-        sizes = dict(in_channels=channels, out_channels=channels[0], scales=scales)
-        neck = dict(neck=dict(type='MultiLevelNeck', **sizes))
+        scales = [4, 2, 1, 0.5]
+        if len(depths) > 1:  # the deepest map becomes the coarsest; a single one is repeated
+            scales = scales[-len(depths) :]
+        rescale = dict(in_channels=channels, out_channels=channels[0], scales=scales)
+        neck = dict(neck=dict(type='MultiLevelNeck', **rescale))
+        channels = channels[:1] * len(scales)
     head = _head(facts, channels, type='UPerHead', channels=width, pool_scales=(1, 2, 3, 6))
     auxiliary = _head(
         facts,
@@ -66,6 +73,7 @@ def _mask2former(facts: ModelFacts) -> Section:
     head = framework_model(MMSEG_MASK2FORMER)['decode_head']
     head = mask2former_head(head, width, strides) | dict(
         num_classes=facts.classes,
+        # Fewer than for objects: an image has at most one segment of each class.
         num_queries=facts.queries('mask2former', least=100 if facts.is_wide else 20),
     )
     head['loss_cls']['class_weight'] = [1.0] * facts.classes + [0.1]  # the last: no object
@@ -74,7 +82,7 @@ def _mask2former(facts: ModelFacts) -> Section:
 
 
 def _linear(facts: ModelFacts) -> Section:
-    """A linear function of each token, after a batch norm."""
+    """A 1x1 convolution with batch norm, then the 1x1 classifier; linear at inference."""
     width = facts.meta_backbone.embed_dims
     head = _head(
         facts,

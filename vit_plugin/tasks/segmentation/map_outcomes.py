@@ -1,4 +1,4 @@
-"""Outcomes of a segmentor."""
+"""Outcomes of a segmentor's validation: scores, confusion matrix, best and worst images."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -33,11 +33,11 @@ class MapOutcomes(KeptMaps):
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         super().__init__(classes, size)
-        # The last row and column are for pixels without a class.
+        # Pixels by true (row) and predicted class (column); the last of both are without a class.
         self._matrix = np.zeros((len(classes) + 1, len(classes) + 1), dtype=np.int64)
 
     @classmethod
-    def has(cls, sample: Any) -> bool:
+    def matches(cls, sample: Any) -> bool:
         return 'gt_sem_seg' in sample and 'pred_sem_seg' in sample
 
     def maps_of(self, sample: Any) -> tuple[Tensor, Tensor]:
@@ -50,9 +50,9 @@ class MapOutcomes(KeptMaps):
     def add(self, position: int, sample: Any) -> None:
         true, predicted = (pixel_map.squeeze(0).long() for pixel_map in self.maps_of(sample))
         true, num_classes = true.to(predicted.device), len(self.classes)
-        known, rows = true < num_classes, num_classes + 1
-        cells = true[known] * rows + predicted[known].clamp(max=num_classes)
-        matrix = torch.bincount(cells, minlength=rows**2).reshape(rows, rows).cpu().numpy()
+        known, side = true < num_classes, num_classes + 1
+        cells = true[known] * side + predicted[known].clamp(max=num_classes)
+        matrix = torch.bincount(cells, minlength=side**2).reshape(side, side).cpu().numpy()
         self._matrix += matrix
         right = np.diag(matrix)[:-1]
         true_or_predicted = (matrix.sum(axis=0) + matrix.sum(axis=1))[:-1] - right

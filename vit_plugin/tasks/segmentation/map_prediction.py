@@ -40,7 +40,7 @@ class MapPrediction(Prediction):
 
     @classmethod
     def facts_of(cls, model: Any) -> dict[str, Any]:
-        """The threshold of a model with one logit, for one class and its background."""
+        """The threshold of a model with a single logit, which separates class 1 from class 0."""
         head: Any = getattr(model, 'decode_head', None)
         return dict(threshold=head.threshold) if getattr(head, 'out_channels', 0) == 1 else {}
 

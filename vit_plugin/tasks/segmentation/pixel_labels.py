@@ -8,7 +8,7 @@ import numpy as np
 from vit_plugin.report.pictures.annotations import IGNORED_PIXEL
 from vit_plugin.report.pictures.data_labels import DataLabels, find_transforms, readable
 
-COUNTED_MASKS = 200  # masks that are read to count their pixels
+COUNTED_MASKS = 200  # largest number of masks that are read to count their pixels
 
 
 def count_pixels(

@@ -22,7 +22,7 @@ from vit_plugin.from_folder.map_recipe import MapRecipe
 from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, image_scale
 
 MAX_MAP_SIDE = 512  # pixels of the longer side
-MASK_FOLDER = 'masks'  # in the work directory
+MASK_FOLDER = 'masks'  # folder for class maps in the work directory
 
 
 class SegmentationRecipe(MapRecipe):
@@ -62,7 +62,7 @@ class SegmentationRecipe(MapRecipe):
         if not self.start.continued_cfg:
             return self.size
         shorter = min(self.size)
-        return 16 * shorter, shorter
+        return 16 * shorter, shorter  # the longer side is only limited in very thin images
 
     @property
     def crop_size(self) -> tuple[int, int]:
@@ -76,12 +76,12 @@ class SegmentationRecipe(MapRecipe):
         return dict(size=self.crop_size, seg_pad_val=255)
 
     def new_model(self) -> Section:
-        """The row's model for these images."""
+        """The section ``model`` of a new model for these images."""
         facts = self.facts(self.crop_size, objects=len(self.listing.classes))
         return self.segmentor('EncoderDecoder', facts)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
-        """The steps for an image in training, and in a test."""
+        """The transforms of an image in training, and in a test."""
         scale = self.scale
         resize = dict(type='RandomResize', scale=scale, ratio_range=(0.75, 1.5), keep_ratio=True)
         train: Pipeline = [

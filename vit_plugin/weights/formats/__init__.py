@@ -1,4 +1,13 @@
-"""The naming tables: one for each format of a Vision Transformer's weights."""
+"""The naming tables: one :class:`~vit_plugin.weights.rules.Format` for each library's weights.
+
+A format is a list of :class:`~vit_plugin.weights.rules.Rule`, each of which maps a key of theirs to
+a key of ours, both with placeholders (:mod:`vit_plugin.weights.patterns`)::
+
+    Rule('layers.{i}.norm1.weight', 'blocks.{i}.norm1.weight')
+
+The first rule that matches a key is used, for reading and for writing; rules with
+``written=False`` only read. ``pair``, ``separate_qkv`` and similar functions return several rules.
+"""
 
 from collections.abc import Mapping
 from pkgutil import resolve_name
@@ -59,15 +68,16 @@ def export(
     if family != OWN.name:
         _reject_shared_heads(state)
     written = (
-        (*form.export(state, heads), form)
-        for name, form in FORMATS.items()
+        (*weight_format.export(state, heads), weight_format)
+        for name, weight_format in FORMATS.items()
         if name == family or name.startswith(f'{family}_')
     )
-    return min(written, key=lambda candidate: len(candidate[1]))
+    return min(written, key=lambda candidate: len(candidate[1]))  # the fewest tensors left out
 
 
 def _reject_shared_heads(state: Mapping[str, Tensor]) -> None:
     """Raise a ``ConfigError`` if groups of heads share keys and values."""
+    # Then keys and values have fewer rows than queries, in the joint (q + k + v, width).
     attention = [value for key, value in state.items() if key.endswith('.attn.qkv.weight')]
     if any(value.ndim == 2 and value.shape[0] != 3 * value.shape[1] for value in attention):
         raise ConfigError(

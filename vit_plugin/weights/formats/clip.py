@@ -1,4 +1,7 @@
-"""The image towers of CLIP: OpenAI's, OpenCLIP's and transformers'."""
+"""The naming tables for the image towers of CLIP: OpenAI's, OpenCLIP's and transformers'.
+
+For the rules see :mod:`vit_plugin.weights.formats`.
+"""
 
 from ..rules import POSITION_ROWS, TOKEN_VECTOR, Format, Rule, pair, separate_qkv
 from ..traits import EPS_1E_5, KnownNumerics
@@ -6,7 +9,11 @@ from .plain_block import plain_block
 
 
 def attention_pool(pool: str, attention: str, fc1: str, fc2: str) -> tuple[Rule, ...]:
-    """The rules of a pooling by attention that has query, key and value in one array."""
+    """The rules of attention pooling that has query, key and value in one array.
+
+    Args:
+        pool, attention, fc1, fc2: their names of the pooling and of its layers.
+    """
     ours = 'neck.attn_pool'
     return (
         Rule(f'{pool}.probe', f'{ours}.latent'),
@@ -21,6 +28,7 @@ def attention_pool(pool: str, attention: str, fc1: str, fc2: str) -> tuple[Rule,
     )
 
 
+# Patterns of keys outside the image tower -> the reason why they may stay unused.
 _TEXT = {
     'text_model.{rest}': 'text tower',
     'logit_scale': 'contrastive loss',
@@ -40,9 +48,9 @@ CLIP = Format(
         # Perception Encoder
         Rule(f'{_BLOCK}.ls_{{k}}.gamma', 'blocks.{i}.ls{k}.gamma'),
         *attention_pool('attn_pool', 'attn', 'mlp.c_fc', 'mlp.c_proj'),
-        # OpenAI and LAION use different GELUs.
     ),
     prefixes=('visual.', ''),
+    # Without an activation, since OpenAI and LAION use different GELUs.
     known_numerics=(KnownNumerics(EPS_1E_5),),
     ignored={
         **_TEXT,

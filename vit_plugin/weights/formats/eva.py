@@ -1,4 +1,8 @@
-"""Rules for the names by which EVA, EVA-02, DINOv3, BEiT and ViTamin differ from timm's ViTs."""
+"""Rules for the names by which EVA, EVA-02, DINOv3, BEiT and ViTamin differ from timm's ViTs.
+
+They are part of the naming tables in :mod:`vit_plugin.weights.formats.timm`. A function as
+``written`` decides by the state to write, which has our names, whether a rule is used for it.
+"""
 
 from ..reading.lazy import Weights
 from ..rules import Rule, pair, separate_qkv
@@ -13,6 +17,8 @@ TABLE_RULE = Rule(f'{_ATTN}.{TIMM_BIAS_TABLE}', f'{_ATTN}.rel_pos_bias.{TIMM_BIA
 
 def fits_vision_transformer(state: Weights) -> bool:
     """True if a state fits timm's class VisionTransformer. Some states also fit its class Eva."""
+    # It has no separate bias of queries and no learned rotary frequencies, and it has a position
+    # table if it has a class token.
     return (
         'blocks.0.attn.qkv.q_bias' not in state
         and 'rope.freqs' not in state
@@ -21,11 +27,15 @@ def fits_vision_transformer(state: Weights) -> bool:
 
 
 def _has_separate_qkv(state: Weights) -> bool:
-    """True if timm's model has separate query, key and value layers, as the larger EVA-02 have."""
+    """True if timm's model has separate query, key and value layers, as the larger EVA-02 have.
+
+    In timm, these are the models whose gated MLPs have a norm.
+    """
     return is_gated(state) and 'blocks.0.mlp.norm.weight' in state
 
 
 def _has_joint_qkv(state: Weights) -> bool:
+    """The opposite of :func:`_has_separate_qkv`."""
     return not _has_separate_qkv(state)
 
 
@@ -38,7 +48,7 @@ def _has_two_gates(state: Weights) -> bool:
     )
 
 
-_FC1 = f'{_MLP}.fc1'
+_FC1 = f'{_MLP}.fc1'  # our layer that holds both parts of a gated MLP, gate first
 TWO_GATES = two_in_one(f'{_MLP}.fc1_g', f'{_MLP}.fc1_x', _FC1, written=_has_two_gates)
 
 # timm's classes Eva and Beit.
@@ -73,7 +83,7 @@ SPELLINGS = (
         Rule(f'{_ATTN}.({part}_bias|{part}_proj.bias)', f'{_ATTN}.qkv.{part}_bias', written=False)
         for part in 'qv'
     ),
-    # DINOv3 has a bias of the keys, which a mask sets to zero.
+    # DINOv3 has a bias of the keys, which a mask sets to zero, so that only two thirds are read.
     *(
         Rule(
             f'{_ATTN}.qkv.bias',
@@ -82,7 +92,7 @@ SPELLINGS = (
             when='.qkv.bias_mask',
             written=False,
         )
-        for part, thirds in (('q', (0, 1)), ('v', (2, 3)))
+        for part, thirds in (('q', (0, 1)), ('v', (2, 3)))  # the array is (q, k, v)
     ),
     # SwiGLU in one array (DINOv2) or in two (DINOv3, EVA-02)
     *pair(f'{_MLP}.w12.', f'{_MLP}.fc1', written=False),

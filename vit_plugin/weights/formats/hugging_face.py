@@ -1,4 +1,7 @@
-"""The tables of transformers' models: ViT, DeiT, BEiT, DINOv2, DINOv3, Pixio, AIMv2 and SigLIP."""
+"""The naming tables of transformers: ViT, DeiT, BEiT, DINOv2, DINOv3, Pixio, AIMv2 and SigLIP.
+
+For the rules see :mod:`vit_plugin.weights.formats`.
+"""
 
 from collections.abc import Callable
 
@@ -21,7 +24,7 @@ _BLOCK = '(encoder.layer.|layers.){i}'
 
 
 def _hugging_face(norm1: str, norm2: str, fc1: str, fc2: str) -> tuple[Rule, ...]:
-    """Rules that transformers' models share.
+    """Rules that transformers' models share, given their names of the layers that differ.
 
     In each choice, the name in the hub's files comes before the name since transformers 5.0.
     """
@@ -44,7 +47,13 @@ def _hugging_face(norm1: str, norm2: str, fc1: str, fc2: str) -> tuple[Rule, ...
 def two_gates(
     block: str, ours: str = 'blocks.{i}', written: bool | Callable = is_gated
 ) -> tuple[Rule, ...]:
-    """The rules of a gated MLP's first two layers, which are one of ours."""
+    """The rules of a gated MLP's first two layers, which are one of ours.
+
+    Args:
+        block: their name of the block.
+        ours: our name of the block.
+        written: see :class:`~vit_plugin.weights.rules.Rule`.
+    """
     mlp = f'{block}.mlp'
     return two_in_one(f'{mlp}.gate_proj', f'{mlp}.up_proj', f'{ours}.mlp.fc1', written=written)
 
@@ -117,8 +126,9 @@ HF_DINOV2 = Format(
 )
 
 
+# Their and our name of the table of relative positions.
 _TABLE = 'relative_position_bias.relative_position_bias_table'
-_OURS = 'rel_pos_bias.relative_position_bias_table'
+_OUR_TABLE = 'rel_pos_bias.relative_position_bias_table'
 _BEIT = (
     *_VIT,
     *(
@@ -129,8 +139,8 @@ _BEIT = (
         for name, short in (('query', 'q'), ('value', 'v'))
     ),
     Rule(f'{_BLOCK}.lambda_{{k}}', 'blocks.{i}.ls{k}.gamma'),
-    Rule(f'{_BLOCK}.attention.(attention.|){_TABLE}', f'blocks.{{i}}.attn.{_OURS}'),
-    Rule(f'encoder.{_TABLE}', _OURS),
+    Rule(f'{_BLOCK}.attention.(attention.|){_TABLE}', f'blocks.{{i}}.attn.{_OUR_TABLE}'),
+    Rule(f'encoder.{_TABLE}', _OUR_TABLE),
     *pair('pooler.layernorm.', 'neck.norm'),
     *pair('classifier.', 'head.layers.head'),
 )
@@ -147,7 +157,7 @@ HF_BEIT = Format(
     known_numerics=_NUMERICS,
     ignored=_MASKED,
 )
-# The same, but with the last norm next to the head of masked pre-training.
+# BEiT's model for masked pre-training, whose last norm is outside of the encoder.
 HF_BEIT_MASKED = Format(
     'hf_beit_masked',
     _BEIT,
@@ -159,7 +169,7 @@ HF_BEIT_MASKED = Format(
 
 
 def dinov3(block: str, embeddings: str, norm: str) -> tuple[Rule, ...]:
-    """The rules of DINOv3, whose blocks, embeddings and last norm have these names."""
+    """The rules of DINOv3, given their names of the blocks, the embeddings and the last norm."""
     return (
         Rule(f'{embeddings}.cls_token', 'cls_token'),
         Rule(f'{embeddings}.register_tokens', 'reg_token'),
@@ -170,7 +180,7 @@ def dinov3(block: str, embeddings: str, norm: str) -> tuple[Rule, ...]:
 
 
 def dinov3_block(block: str, ours: str = 'blocks.{i}') -> tuple[Rule, ...]:
-    """The rules of a block of DINOv3 with this name."""
+    """The rules of a block of DINOv3, given their and our name of the block."""
     return (
         Rule(f'{block}.norm{{k}}.{{rest}}', f'{ours}.norm{{k}}.{{rest}}'),
         Rule(f'{block}.layer_scale{{k}}.lambda1', f'{ours}.ls{{k}}.gamma'),

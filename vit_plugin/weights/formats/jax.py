@@ -1,4 +1,8 @@
-"""The table of google-research/vision_transformer and big_vision."""
+"""The naming table of google-research/vision_transformer and big_vision, which use flax.
+
+For the rules see :mod:`vit_plugin.weights.formats`. flax's arrays have another layout than torch's,
+see :class:`~vit_plugin.weights.rules.Transform`.
+"""
 
 from ..rules import (
     CONV,
@@ -20,7 +24,8 @@ def _attention(theirs: str, ours: str, **layers: str) -> tuple[Rule, ...]:
     Args:
         theirs: their name of the attention.
         ours: our name of it.
-        layers: for each of our layers before the product, the names of theirs that it joins.
+        layers: our name of each projection of the inputs -> the names of theirs that it joins,
+            separated by spaces.
     """
     return (
         *(

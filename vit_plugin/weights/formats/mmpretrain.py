@@ -1,4 +1,7 @@
-"""Names of MMPretrain's Vision Transformers."""
+"""The naming table of MMPretrain's Vision Transformers.
+
+For the rules see :mod:`vit_plugin.weights.formats`.
+"""
 
 from ..rules import COMPUTED, Format, Rule, pair, same
 from ..traits import GELU, SILU, KnownNumerics, is_deit3, is_gated

@@ -1,10 +1,14 @@
-"""Our own names: timm's for the backbone, ``neck.`` and ``head.layers.`` for the rest."""
+"""The naming table of our own checkpoints, whose keys stay as they are.
+
+Our names are timm's for the backbone, and begin with ``neck.`` or ``head.layers.`` for the rest.
+Projects add theirs, see :attr:`vit_plugin.project.Project.names`.
+"""
 
 from vit_plugin.project import declared_rows
 
 from ..rules import GRID, Format, Rule, same
 
-# Names that other formats share.
+# Names that timm's format shares.
 TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
 LAYER_NAMES = ('blocks.{rest}', 'norm.{rest}', 'norm_pre.{rest}', 'patch_embed.proj.{rest}')
 RESNET_NAMES = ('patch_embed.backbone.stem.{rest}', 'patch_embed.backbone.stages.{rest}')

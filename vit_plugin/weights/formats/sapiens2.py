@@ -1,4 +1,8 @@
-"""The authors' Sapiens 2: grouped-query attention, whose layers are joined to our ``qkv``."""
+"""The naming table of the authors' Sapiens 2.
+
+Its attention has fewer keys and values than queries, in three layers that our ``qkv`` joins. For
+the rules see :mod:`vit_plugin.weights.formats`.
+"""
 
 from ..rules import COMPUTED, Format, Rule, pair, same, separate_qkv
 from ..traits import SILU

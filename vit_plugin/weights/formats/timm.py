@@ -1,18 +1,22 @@
-"""timm's names, and weights published under them: MAE, DeiT-III, DINOv2, DINOv3, EVA-02."""
+"""The naming tables of timm, also for weights that their authors publish under such names.
+
+These are MAE, DeiT-III, DINOv2, DINOv3 and EVA-02. For the rules see
+:mod:`vit_plugin.weights.formats`.
+"""
 
 from ..rules import COMPUTED, Format, Rule, pair, same
 from ..traits import EPS_1E_5, EPS_1E_6, GELU, SILU, KnownNumerics
 from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, fits_vision_transformer
 from .own import LAYER_NAMES, RESNET_NAMES, TOKENS
 
-# The conditions exclude BEiT-3 (`attn_norm`), AIMv2 (no `norm_bias`) and DINOv3 (no `pos_embed`),
-# each of which has a different eps.
+# The eps of the norms, where it is certain. The conditions exclude BEiT-3 (`attn_norm`), AIMv2 (no
+# `norm_bias`) and DINOv3 (no `pos_embed`), each of which has a different eps.
 NORM_EPS = (
     KnownNumerics(EPS_1E_6, having={'pos_embed', 'norm_bias'}, lacking={'norm_pre', 'attn_norm'}),
     KnownNumerics(EPS_1E_5, having={'norm_pre', 'norm_bias'}),
 )
 
-OFFSETS = 'the offsets of patches'
+OFFSETS = 'the offsets of patches'  # the reason why such keys may stay unused
 _LAYERS = (
     # In the hybrid whose ResNet has no stages, timm's backbone is our stem.
     *(

@@ -1,4 +1,7 @@
-"""Names of torchvision's Vision Transformers."""
+"""The naming table of torchvision's Vision Transformers.
+
+For the rules see :mod:`vit_plugin.weights.formats`.
+"""
 
 from ..rules import Format, Rule, pair
 from ..traits import EPS_1E_6, GELU, KnownNumerics

@@ -1,10 +1,14 @@
-"""ViTDet of detectron2, whose backbone includes the pyramid, and of MMDetection."""
+"""The naming table of ViTDet, as detectron2 and MMDetection save it.
+
+In detectron2 the backbone includes the pyramid (``simfp_``), which is our neck. MMDetection's names
+are only read. For the rules see :mod:`vit_plugin.weights.formats`.
+"""
 
 from ..rules import Format, Rule, pair, same
 from ..traits import EPS_1E_6, GELU, KnownNumerics
 
 # The index of the last resizing layer in each level of detectron2's pyramid, finest level first.
-# The third level has no such layer (-1). Two convolutions follow.
+# The third level has no such layer (-1). The next two indices are those of the convolutions.
 _LAST_RESIZE = (3, 0, -1, 0)
 
 

@@ -1,4 +1,7 @@
-"""Read weights from files without running any code in them."""
+"""Read checkpoint files of any format, and find the weights in them, without running their code.
+
+A pickle can run any code when it is loaded, so only tensors and plain containers are accepted.
+"""
 
 import pickle
 import re
@@ -24,12 +27,12 @@ from .pickles import read_pickle
 from .shards import INDEX, read_shards
 from .size_checks import check_weight_limit
 
-# Names under which training scripts save the weights. Averages come first, since they are the
+# Keys under which training scripts save the weights. EMA weights come first, since they are the
 # weights that were tested.
-AVERAGES = ('state_dict_ema', 'model_ema', 'ema')
-CONTAINERS = (*AVERAGES, 'state_dict', 'model', 'module', 'teacher', 'model_state_dict')
+EMA_CONTAINERS = ('state_dict_ema', 'model_ema', 'ema')
+CONTAINERS = (*EMA_CONTAINERS, 'state_dict', 'model', 'module', 'teacher', 'model_state_dict')
 # Suffix of a file that is not a checkpoint -> what it is, and the remedy.
-NO_CHECKPOINTS = {
+NOT_CHECKPOINTS = {
     **dict.fromkeys(
         IMAGE_SUFFIXES, 'an image, where a checkpoint is expected; are the arguments swapped?'
     ),
@@ -41,7 +44,7 @@ NO_CHECKPOINTS = {
 
 
 class DamagedError(ConfigError):
-    """A file that no reader can read, maybe because it is damaged."""
+    """A file that no reader can read, maybe because it is damaged. A download is then removed."""
 
 
 def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
@@ -65,7 +68,7 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
         check_complete(path)
     elif not path.is_file():
         raise ConfigError(f'There is no checkpoint file {str(path)!r}.')
-    elif mistake := NO_CHECKPOINTS.get(path.suffix.lower()):
+    elif mistake := NOT_CHECKPOINTS.get(path.suffix.lower()):
         raise ConfigError(f'{str(path)!r} is {mistake}')
     with _one_sentence(path):
         if path.is_dir():
@@ -147,10 +150,10 @@ def find_tensors(content: Any) -> tuple[Weights, Any]:
         if isinstance(content, Lazy):
             return content, meta
         names = [name for name in CONTAINERS if isinstance(content.get(name), Mapping)]
-        if len(names) > 1 and names[0] in AVERAGES:
+        if len(names) > 1 and names[0] in EMA_CONTAINERS:
             print_log(
-                f'The checkpoint has weights in {" and ".join(names)}: the averages in {names[0]} '
-                'are used.',
+                f'The checkpoint has weights in {" and ".join(names)}: the EMA weights in '
+                f'{names[0]} are used.',
                 'current',
             )
         if not names:
@@ -210,7 +213,7 @@ def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
 
 
 def _read_npz(path: Path) -> Weights:
-    """The arrays of an archive, each read on access."""
+    """The arrays of an ``.npz`` archive, each read on access."""
     arrays = open_archive(path)
 
     def read(name: str) -> Tensor:
@@ -221,7 +224,8 @@ def _read_npz(path: Path) -> Weights:
                 f'{name!r} in {str(path)!r} is not an array; save the arrays alone, with '
                 'numpy.savez.'
             )
-        if array.dtype.kind == 'V' and array.dtype.itemsize == 2:  # numpy has no bfloat16
+        # numpy has no bfloat16; jax's is read back as two bytes without a type.
+        if array.dtype.kind == 'V' and array.dtype.itemsize == 2:
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).float()
         return _from_numpy(name, array)
 

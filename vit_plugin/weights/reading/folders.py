@@ -35,17 +35,17 @@ SHARD_OFFSETS = 'DCP_SHARDING_INFO'
 HASHED_AT_ONCE = 1 << 22  # bytes
 
 
-class FileFacts(TypedDict):
-    """The manifest's entry of a file."""
+class FileEntry(TypedDict):
+    """The entry of a file in the manifest: its size and hash."""
 
     bytes: int
     sha256: str
 
 
-class ManifestFacts(OpenDict):
-    """The entries of a manifest besides format and version."""
+class Manifest(OpenDict):
+    """A manifest, apart from ``format`` and ``version``, which are read first."""
 
-    files: dict[str, FileFacts]
+    files: dict[str, FileEntry]
 
 
 def is_checkpoint_folder(path: str | Path) -> bool:
@@ -55,7 +55,11 @@ def is_checkpoint_folder(path: str | Path) -> bool:
 
 
 def manifest_text(facts: dict[str, Any]) -> str:
-    """The content of the manifest: the facts, and the SHA-256 of their own text."""
+    """The text of a manifest file: the facts, and the SHA-256 of their own JSON.
+
+    Args:
+        facts: all entries of the manifest but this hash.
+    """
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     return json.dumps({**facts, 'sha256': digest}, indent=1, sort_keys=True) + '\n'
 
@@ -90,7 +94,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     facts.pop('sha256', None)
     if manifest_text(facts) != text:
         raise _damaged(path, f'{MANIFEST} has been changed')
-    if not fits(ManifestFacts, facts) or RUN not in facts['files']:
+    if not fits(Manifest, facts) or RUN not in facts['files']:
         raise _damaged(path, f'{MANIFEST} does not list the files with their bytes and sha256')
     return facts
 
@@ -109,7 +113,7 @@ def check_complete(path: str | Path) -> dict[str, Any]:
 
 
 def what_is_wrong(
-    path: str | Path, files: Mapping[str, FileFacts], share: tuple[int, int] = (0, 1)
+    path: str | Path, files: Mapping[str, FileEntry], share: tuple[int, int] = (0, 1)
 ) -> str:
     """How a folder differs from the files of its manifest, or an empty text.
 
@@ -130,20 +134,20 @@ def what_is_wrong(
         return next(filter(None, damages), '')
 
 
-def _damage(file: Path, facts: FileFacts) -> str:
+def _damage(file: Path, entry: FileEntry) -> str:
     """How a file differs from its entry in the manifest, or an empty text."""
     try:
         if file.is_symlink() or not file.is_file():
             return f'{file.name} is not a regular file'
-        if file.stat().st_size != facts['bytes']:
-            return f'{file.name} has {file.stat().st_size} bytes instead of {facts["bytes"]}'
+        if file.stat().st_size != entry['bytes']:
+            return f'{file.name} has {file.stat().st_size} bytes instead of {entry["bytes"]}'
         digest = hashlib.sha256()
         with open(file, 'rb') as stream:
             while block := stream.read(HASHED_AT_ONCE):
                 digest.update(block)
     except OSError as error:
         return f'{file.name} cannot be read ({error.strerror})'
-    if digest.hexdigest() != facts['sha256']:
+    if digest.hexdigest() != entry['sha256']:
         return f'{file.name} has other content than when it was written'
     return ''
 
@@ -156,7 +160,9 @@ def _damaged(path: str | Path, reason: str) -> ConfigError:
 
 
 def read_run(path: str | Path, parts: Sequence[str] | None = None) -> dict[str, Any]:
-    """``run.json`` with names for tensors, see :func:`~vit_plugin.weights.reading.plain.join`.
+    """The content of ``run.json``, in which tensors are names.
+
+    :func:`~vit_plugin.weights.reading.plain.join` puts the tensors in their place.
 
     Args:
         path: a folder that :func:`check_complete` has accepted.
@@ -170,7 +176,11 @@ def read_run(path: str | Path, parts: Sequence[str] | None = None) -> dict[str, 
 def read_folder(
     path: str | Path, parts: Sequence[str] | None = ('meta', 'state_dict')
 ) -> dict[str, Any]:
-    """Read full tensors of a checkpoint, in one process, see :func:`read_run`."""
+    """Read a checkpoint folder with full tensors, in one process.
+
+    Args:
+        path, parts: see :func:`read_run`.
+    """
     return join(read_run(path, parts), _Tensors(Path(path)))
 
 
@@ -179,21 +189,22 @@ class _Tensors(dict):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
+        # By name: the open files with a part of the tensor, and the offset of the part in it.
         self._parts: dict[str, list[tuple[Any, list[int]]]] = {}
         for file in sorted(folder.glob('*.safetensors')):
             content = safe_open(file, framework='pt')
             offsets = json_in((content.metadata() or {}).get(SHARD_OFFSETS, '{}'), file)
             for name in content.keys():  # noqa: SIM118  it is not a mapping
-                begins = offsets.get(name, {}).get('saved_offsets')
-                self._parts.setdefault(name, []).append((content, begins))
+                offset = offsets.get(name, {}).get('saved_offsets')
+                self._parts.setdefault(name, []).append((content, offset))
 
     def __missing__(self, name: str) -> Tensor:
-        parts = [(content.get_tensor(name), begins) for content, begins in self._parts[name]]
+        parts = [(content.get_tensor(name), offset) for content, offset in self._parts[name]]
         if len(parts) == 1:
             return parts[0][0]
         ends = [
-            [begin + size for begin, size in zip(begins, part.shape, strict=True)]
-            for part, begins in parts
+            [start + size for start, size in zip(offset, part.shape, strict=True)]
+            for part, offset in parts
         ]
         shape = [max(sizes) for sizes in zip(*ends, strict=True)]
         if math.prod(shape) != sum(part.numel() for part, _ in parts):
@@ -202,8 +213,8 @@ class _Tensors(dict):
                 'damaged.'
             )
         full = torch.empty(shape, dtype=parts[0][0].dtype)
-        for (part, begins), end in zip(parts, ends, strict=True):
-            full[tuple(map(slice, begins, end))] = part
+        for (part, offset), end in zip(parts, ends, strict=True):
+            full[tuple(map(slice, offset, end))] = part
         return full
 
 

@@ -1,4 +1,4 @@
-"""Read pickles without running any code in them."""
+"""Read pickles, also those in files from ``torch.save``, without running any code in them."""
 
 import argparse
 import collections
@@ -190,7 +190,7 @@ def check_archive(path: Path, payload: bool = True) -> None:
 class _ArrayUnpickler(pickle.Unpickler):
     """Reads plain pickles of numpy arrays, such as those of detectron2's model zoo."""
 
-    allowed = {(part.__module__, part.__qualname__): part for part in ADMITTED} | {
+    allowed = {(admitted.__module__, admitted.__qualname__): admitted for admitted in ADMITTED} | {
         ('collections', 'OrderedDict'): collections.OrderedDict
     }
 

@@ -1,4 +1,7 @@
-"""A checkpoint's nested dict as named tensors and JSON, and back. Neither can hold code."""
+"""Split a checkpoint's nested dict into named tensors and JSON, and join them again.
+
+Checkpoint folders have both in place of a pickle, since neither can hold code.
+"""
 
 import json
 import math
@@ -12,7 +15,8 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-KIND_KEY = '$'  # marks a JSON object that stands for something other than a dict
+# Marks a JSON object that stands for something other than a dict: {'$': 'tuple', 'is': [1, 2]}.
+KIND_KEY = '$'
 
 
 def split_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -39,7 +43,7 @@ def split_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str
     def plain(value: Any, *path: str) -> Any:
         """The value at a path as plain JSON. What JSON lacks becomes an object with KIND_KEY."""
         if value is None or isinstance(value, (bool, str)):
-            return str(value) if isinstance(value, str) else value
+            return str(value) if isinstance(value, str) else value  # a plain str, of a subclass
         if isinstance(value, np.generic):
             return plain(value.item(), *path)
         if isinstance(value, (int, float)):  # JSON has no infinity and no NaN
