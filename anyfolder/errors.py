@@ -24,8 +24,9 @@ class UnclearError(InputError):
     """An ambiguous folder: nothing is guessed.
 
     Attributes:
-        answer: keys of a layout file that would resolve it, as far as they are known where the
-            question arises, see :mod:`anyfolder.layouts.answers`. Files are paths.
+        answer: partial content of an ``anyfolder.yaml`` that would resolve the ambiguity. Files
+            are given as :class:`~pathlib.Path` and become patterns later, see
+            :mod:`anyfolder.layouts.answers`.
     """
 
     def __init__(self, message: object = '', **answer: object) -> None:
@@ -34,7 +35,10 @@ class UnclearError(InputError):
 
 
 class MissingExtraError(ImportError):
-    """A module of an extra is not installed, or does not work with the other installed packages."""
+    """An optional package is not installed.
+
+    ``vit_plugin`` also raises it for packages that do not work with each other or with the system.
+    """
 
 
 @contextmanager
@@ -64,7 +68,7 @@ def first_line(error: BaseException) -> str:
 
 
 def named_line(error: BaseException) -> str:
-    """The name of an error's class and its first line; an error may have no text."""
+    """The name of an error's class, then :func:`first_line`, for errors that may have no text."""
     return f'{type(error).__name__}: {first_line(error)}'
 
 
@@ -107,7 +111,7 @@ def rejecting(
         raise InputError(f'{what} ({cause(error)}){end}') from error
 
 
-# Optional modules -> what to pip install.
+# Optional modules -> packages to pip install. They are plain packages, not extras of anyfolder.
 EXTRAS = {
     'pillow_heif': 'pillow-heif',
     'h5py': 'h5py',

@@ -20,11 +20,13 @@ ACCENT = re.compile(
     rb'(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[a-z])'
 )
 THREE_BYTES = '\u0800'  # the first character with three bytes in UTF-8
-# The files whose encoding was guessed: WESTERN or CONTRARY, and a line of the file. Filled by
-# `read_text`; the reader of a folder reports those in it.
+# The files whose encoding was guessed -> what the reader of a folder reports of those in it,
+# READ_AS_CP1252 or MISDECLARED, and a line of the file. `read_text` adds them.
 GUESSED_ENCODINGS: dict[str, tuple[str, str]] = {}
-WESTERN = 'files that are not UTF-8, read as Windows-1252; save those with wrong letters as UTF-8'
-CONTRARY = 'files in UTF-8 that declare another encoding, read as UTF-8'
+READ_AS_CP1252 = (
+    'files that are not UTF-8, read as Windows-1252; save those with wrong letters as UTF-8'
+)
+MISDECLARED = 'files in UTF-8 that declare another encoding, read as UTF-8'
 
 
 def read_text(path: str | Path, declared_encoding: str = '', kind: str = 'text') -> str:
@@ -53,9 +55,9 @@ def read_text(path: str | Path, declared_encoding: str = '', kind: str = 'text')
         # has none of these is more likely in the two-byte encoding that the file declares.
         if text is None or (in_two_bytes and max(text) < THREE_BYTES):
             return declared_text
-    what = CONTRARY if declared_text not in (None, text) else ''
+    what = MISDECLARED if declared_text not in (None, text) else ''
     if text is None:
-        text, what = decode_unknown(content, str(path), 'save it as UTF-8'), WESTERN
+        text, what = decode_unknown(content, str(path), 'save it as UTF-8'), READ_AS_CP1252
     if what:
         GUESSED_ENCODINGS[str(path)] = what, _first_non_ascii_line(text)
     return text

@@ -1,22 +1,24 @@
-"""Compare runtimes for one detector: torch, onnxruntime, OpenVINO and ncnn, in float32 and int8.
+"""Time a detector in torch (float32), onnxruntime and OpenVINO (both in float32 and int8).
 
     python benchmarks runtimes RUN VAL.json IMAGES [--calibrate 100] [--others NAME=FILE.onnx ...]
 
-It prints milliseconds from the pixels of one image to its boxes on one thread (the median of
-``--rounds``), the megabytes of the weights or the file, and COCO's AP on ``VAL.json``.
+It prints the milliseconds of one forward pass, from preprocessed pixels to boxes, on one thread
+(the median of ``--rounds``), the megabytes of the weights or the file, and COCO's AP on
+``VAL.json``.
 
 ``RUN`` is exported at the image size of its test. In the int8 file, convolutions and matrix
 products are in int8, by onnxruntime's static quantization. It is calibrated with the first images
 of ``--train``, annotations of other images in the same folder; the default is ``VAL.json``.
-OpenVINO runs the same files. For a runtime that is not installed, or does not take the file, its
-error is printed. With ``--pnnx``, the program of ncnn's converter, the layers that ncnn lacks are
-named. ``--others`` are files of other programs, such as ``yolo export format=onnx`` writes. They
-are timed with random images of their own size.
+OpenVINO runs the same files. If OpenVINO or ncnn is not installed, or a runtime does not take the
+file, the error is printed instead of a row.
+
+With ``--pnnx``, the program of ncnn's converter, the layers that ncnn lacks are listed; ncnn is not
+timed. ``--others`` are files of other programs, such as ``yolo export format=onnx`` writes. They
+are timed with random images of their own size, where dynamic dimensions are 1.
 """
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -95,35 +97,49 @@ def write_int8(file: Path, target: Path, paths: Sequence[Path]) -> None:
     )
 
 
-def timed(name: str, file: Path, make: Any, rounds: int, given: Arrays, judge: Any) -> Row | str:
+def time_runtime(
+    name: str, file: Path, open_runtime: Any, rounds: int, given: Arrays, compute_ap: Any
+) -> Row | str:
     """Measure a runtime.
 
     Args:
         name: the first cell of the row.
         file: the exported file.
-        make: (file, threads=...) -> the runtime.
+        open_runtime: (file, threads=...) -> the runtime, as the classes in ``RUNTIMES``.
         rounds: number of measurements.
         given: the inputs to time it with.
-        judge: computes AP of a model, or None.
+        compute_ap: a model's AP in percent. None: it is not measured.
 
     Returns:
         The row, or the error of a runtime that fails.
     """
     try:
-        runtime = make(file, threads=1)
+        runtime = open_runtime(file, threads=1)
         ms = milliseconds(lambda: runtime(given), rounds)
         runtime.metadata = InOnnxruntime(file).metadata  # OpenVINO does not read those of ONNX
-        ap = judge and judge(ExportedModel(file, runtime))
+        ap = compute_ap and compute_ap(ExportedModel(file, runtime))
     except Exception as error:  # each runtime has errors of its own
-        message = str(error).strip().partition('\n')[0]
-        return f'{name}: {type(error).__name__}: {message[:200]}'
+        return error_line(name, error)
     return Row(name, ms, file.stat().st_size / MEGA, ap)
 
 
-def in_torch(run: str, given: Arrays, rounds: int, judge: Any) -> Row:
-    """The same graph in torch, with the passes of ``vit-plugin infer``."""
+def error_line(name: str, error: Exception) -> str:
+    """The class of an error and the first line of its message, in place of the row ``name``."""
+    message = str(error).strip().partition('\n')[0]
+    return f'{name}: {type(error).__name__}: {message[:200]}'
+
+
+def time_torch(run: str, given: Arrays, rounds: int, compute_ap: Any) -> Row:
+    """Measure a run in torch, with the passes of ``vit-plugin infer``.
+
+    Args:
+        run: the folder or checkpoint of the run.
+        given: the inputs of its exported file, in the order of the model's arguments.
+        rounds: number of measurements.
+        compute_ap: a model's AP in percent.
+    """
     trained = vit_plugin.load(run, device='cpu')
-    size = sum(tensor.nbytes for tensor in trained.model.state_dict().values())
+    num_bytes = sum(tensor.nbytes for tensor in trained.model.state_dict().values())
     graph = optimize(deploy(trained.model), frozen=True)
     tensors = [torch.from_numpy(array) for array in given.values()]
 
@@ -132,11 +148,11 @@ def in_torch(run: str, given: Arrays, rounds: int, judge: Any) -> Row:
             graph(*tensors)
 
     ms = milliseconds(call, rounds)
-    return Row('torch, float32', ms, size / MEGA, judge(trained.optimized()))
+    return Row('torch, float32', ms, num_bytes / MEGA, compute_ap(trained.optimized()))
 
 
 def check_ncnn(pnnx: str, file: Path, given: Arrays, folder: Path) -> str:
-    """Convert a file for ncnn, and say which layers of the result ncnn does not have.
+    """Convert a file for ncnn, and list the layers of the result that ncnn does not have.
 
     Args:
         pnnx: path of the converter.
@@ -185,7 +201,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('run', help='a run of vit-plugin train --data --task detection')
-    parser.add_argument('truth', type=Path, help='COCO annotations to validate with')
+    parser.add_argument(
+        'annotations', type=Path, metavar='VAL.json', help='COCO annotations to validate with'
+    )
     parser.add_argument('images', type=Path)
     parser.add_argument('--train', type=Path, help='annotations of the images to calibrate with')
     parser.add_argument('--calibrate', type=int, default=100, metavar='IMAGES')
@@ -196,31 +214,42 @@ def main() -> None:
     warnings.simplefilter('ignore')
     torch.set_num_threads(1)
 
-    def judge(model: Callable[[np.ndarray], Any]) -> float:
-        return average_precision(model, args.truth, args.images)
+    def compute_ap(model: Callable[[np.ndarray], Any]) -> float:
+        return average_precision(model, args.annotations, args.images)
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file, int8_file = folder / 'model.onnx', folder / 'int8.onnx'
         command = [sys.executable, '-m', 'vit_plugin', 'export', args.run, '--out', str(file)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=dict(os.environ))
-        calibration = images_of(args.train or args.truth, args.images)[: args.calibrate]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        calibration = images_of(args.train or args.annotations, args.images)[: args.calibrate]
         write_int8(file, int8_file, calibration)
-        image = cv2.imread(str(images_of(args.truth, args.images)[0]))
+        image = cv2.imread(str(images_of(args.annotations, args.images)[0]))
         given = inputs_of(ExportedModel(file), image)
         print('| | ms | MB | AP |\n|---|--:|--:|--:|')
-        print(in_torch(args.run, given, args.rounds, judge), flush=True)
+        print(time_torch(args.run, given, args.rounds, compute_ap), flush=True)
         for kind, path in (('float32', file), ('int8', int8_file)):
-            for runtime, make in RUNTIMES.items():
-                row = timed(f'{runtime}, {kind}', path, make, args.rounds, given, judge)
+            for runtime, open_runtime in RUNTIMES.items():
+                row = time_runtime(
+                    f'{runtime}, {kind}', path, open_runtime, args.rounds, given, compute_ap
+                )
                 print(row, flush=True)
         if args.pnnx:
-            print(check_ncnn(str(Path(args.pnnx).resolve()), file, given, folder))
+            try:
+                print(check_ncnn(str(Path(args.pnnx).resolve()), file, given, folder))
+            except Exception as error:  # neither ncnn nor the converter may be there
+                print(error_line('ncnn', error))
     for other in args.others:
         name, _, path = other.partition('=')
-        for runtime, make in RUNTIMES.items():
+        try:
             given = random_inputs(Path(path))
-            row = timed(f'{name}, {runtime}', Path(path), make, args.rounds, given, None)
+        except Exception as error:  # onnxruntime has a class for each error
+            print(error_line(name, error), flush=True)
+            continue
+        for runtime, open_runtime in RUNTIMES.items():
+            row = time_runtime(
+                f'{name}, {runtime}', Path(path), open_runtime, args.rounds, given, None
+            )
             print(row, flush=True)
 
 

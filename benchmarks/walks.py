@@ -1,13 +1,15 @@
-"""Count the files that a command imports and calls, and the calls against the layers of the design.
+"""Count the files that a command imports and calls, and its calls against the order of the layers.
 
     python benchmarks walks [--only forward step train infer] [--pairs]
 
 The counts tell how much code someone must read to follow a command. Each command runs once on tiny
 images, in a process of its own in which Python's calls are traced. The table has the files of
 ``vit_plugin`` and ``anyfolder`` that it imports, and those whose functions it calls; the calls from
-one file to another, and within a file; and the pairs of files that climb. docs/design.md lists the
-folders of the package from the uppermost to the lowest, and a pair climbs if a file of a lower
-folder calls one of an upper folder. Data workers and other processes are not traced. It takes a few
+one file to another, and within a file; and the pairs of files that climb. Calls through other code,
+such as MMEngine's, count as calls of the file that called it. Calls without any caller in the two
+packages, such as the first one, count as from another file. docs/design.md lists the layers, the
+folders of ``vit_plugin`` from the uppermost to the lowest, and a pair climbs if a file of a lower
+layer calls one of an upper layer. Data workers and other processes are not traced. It takes a few
 minutes.
 """
 
@@ -31,10 +33,11 @@ from benchmarks.every_command import CALLS, CONFIG, write_images
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ('vit_plugin', 'anyfolder')
 PROGRAMS = ('train', 'infer', 'export', 'embed', 'plan', 'test', 'step', 'forward')
+# Numbers of files, twice; of calls, twice; of pairs of files.
 COLUMNS = ('', 'imported', 'called', 'to another file', 'within a file', 'climbing')
 
 
-class Walk:
+class CallCounter:
     """Counts calls between functions of the packages, within a ``with`` block.
 
     Attributes:
@@ -44,8 +47,8 @@ class Walk:
 
     def __init__(self) -> None:
         self.pairs: Counter[tuple[str, str]] = Counter()
-        # By the identity of code: equal functions of two files are equal as code. The code is kept,
-        # so that no other gets its identity.
+        # Code and its file, by the code's identity: equal functions of two files are equal as code.
+        # The code is kept, so that no other gets its identity.
         self.files: dict[int, tuple[CodeType, str]] = {}
         self.starts: dict[int, int] = {}  # the instruction at which a function starts
 
@@ -71,7 +74,7 @@ class Walk:
             caller = caller.f_back
         self.pairs[self.file_of(caller.f_code) if caller else '', file] += 1
 
-    def __enter__(self) -> 'Walk':
+    def __enter__(self) -> 'CallCounter':
         threading.setprofile(self)
         sys.setprofile(self)
         return self
@@ -81,18 +84,18 @@ class Walk:
         threading.setprofile(None)  # type: ignore[arg-type]  # typeshed has no None
 
 
-def forward(walk: Walk) -> None:
+def forward(counter: CallCounter) -> None:
     """A classifier of random weights on one image."""
     import torch
 
     from vit_plugin.models.classifier import create_model
 
     model, image = create_model('Ti/16', img_size=64).eval(), torch.zeros(1, 3, 64, 64)
-    with torch.inference_mode(), walk:
+    with torch.inference_mode(), counter:
         model(image)
 
 
-def step(walk: Walk) -> None:
+def step(counter: CallCounter) -> None:
     """The second step of a training, with its batch."""
     from vit_plugin.commands.command_line import build_runner
     from vit_plugin.config import read_config
@@ -103,17 +106,17 @@ def step(walk: Walk) -> None:
     optimizer = runner.build_optim_wrapper(cfg.optim_wrapper)
     batches = iter(runner.build_dataloader(cfg.train_dataloader))
     runner.model.train_step(next(batches), optimizer)
-    with walk:
+    with counter:
         runner.model.train_step(next(batches), optimizer)
 
 
-def command(name: str) -> Callable[[Walk], None]:
+def command(name: str) -> Callable[[CallCounter], None]:
     """A command of :data:`~benchmarks.every_command.CALLS`."""
 
-    def run(walk: Walk) -> None:
+    def run(counter: CallCounter) -> None:
         from vit_plugin.__main__ import main
 
-        with walk:
+        with counter:
             main([name, *CALLS[name].arguments.split()])
 
     return run
@@ -121,9 +124,9 @@ def command(name: str) -> Callable[[Walk], None]:
 
 def trace(name: str, out: Path) -> None:
     """Run a program in this process, and write what it imported and called."""
-    walk = Walk()
+    counter = CallCounter()
     try:
-        {'forward': forward, 'step': step}.get(name, command(name))(walk)
+        {'forward': forward, 'step': step}.get(name, command(name))(counter)
     except SystemExit as end:
         if end.code:
             raise
@@ -133,7 +136,7 @@ def trace(name: str, out: Path) -> None:
         for path in loaded
         if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PACKAGES
     }
-    pairs = [[*pair, count] for pair, count in walk.pairs.items()]
+    pairs = [[*pair, count] for pair, count in counter.pairs.items()]
     out.write_text(json.dumps(dict(imported=sorted(imported), pairs=pairs)))
 
 
@@ -145,8 +148,12 @@ def read_layers() -> dict[str, int]:
 
 
 def climbs(caller: str, callee: str, layers: dict[str, int]) -> bool:
-    """True if a file calls one of an upper layer. The library anyfolder is below all layers."""
-    if not caller:
+    """True if a file calls one of an upper layer.
+
+    The library anyfolder is below all layers. Modules that the plan does not list, such as the
+    package's ``__init__.py``, are above all.
+    """
+    if not caller:  # none in the packages, see CallCounter
         return False
     numbers = [
         layers.get(Path(file).parts[1].removesuffix('.py'), -1)
@@ -157,17 +164,17 @@ def climbs(caller: str, callee: str, layers: dict[str, int]) -> bool:
     return numbers[1] < numbers[0]
 
 
-def row(name: str, found: dict[str, Any]) -> tuple[list[str], list[str]]:
+def row(name: str, traced: dict[str, Any]) -> tuple[list[str], list[str]]:
     """The cells of a program, see :data:`COLUMNS`, and its climbing pairs as text.
 
     Args:
         name: name of the program.
-        found: what :func:`trace` has written.
+        traced: what :func:`trace` has written.
     """
-    layers, pairs = read_layers(), found['pairs']
+    layers, pairs = read_layers(), traced['pairs']
     upward = [(a, b, count) for a, b, count in pairs if climbs(a, b, layers)]
     numbers = (
-        len(found['imported']),
+        len(traced['imported']),
         len({callee for _, callee, _ in pairs}),
         sum(count for caller, callee, count in pairs if caller != callee),
         sum(count for caller, callee, count in pairs if caller == callee),
@@ -196,9 +203,9 @@ def main() -> None:
         # `train` always runs, since the other commands need its model.
         for name in dict.fromkeys(['train', *args.only]):
             out = Path(folder, f'{name}.json')
-            program = [sys.executable, '-W', 'ignore', str(Path(__file__).resolve())]
+            this_file = [sys.executable, '-W', 'ignore', str(Path(__file__).resolve())]
             done = subprocess.run(
-                [*program, '--trace', name, '--out', str(out)],
+                [*this_file, '--trace', name, '--out', str(out)],
                 cwd=folder,
                 env={**os.environ, 'OMP_NUM_THREADS': '1'},
                 capture_output=True,

@@ -27,7 +27,7 @@ from .class_codes import code_of
 from .layout import FILE, layout_of
 from .layout_keys import KEYS
 from .layout_labels import key_of_format
-from .layout_text import as_lines
+from .layout_text import layout_as_yaml
 from .patterns_of_files import paired_patterns, patterns_of
 
 # The format of each task's folders, unless the error states another; boxes have several formats.
@@ -59,7 +59,7 @@ def answering(folder: str | Path, task: str) -> Iterator[None]:
     except UnclearError as error:
         file = Path(folder, FILE)
         content = None if file.exists() else complete_layout(error.answer, Path(folder), task)
-        lines = as_lines(content) if content else ''
+        lines = layout_as_yaml(content) if content else ''
         if not lines or len(lines) > MAX_LINES_LENGTH:
             raise
         raise InputError(

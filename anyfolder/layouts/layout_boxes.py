@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from anyfolder.errors import InputError, first_line
 from anyfolder.readers.build_listing import BOXES, build_listing
 from anyfolder.readers.findings import Findings
 from anyfolder.readers.geometry import box_of_mask
@@ -39,16 +40,17 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
 
     Args:
         folder: a folder with a layout for boxes.
-        with_masks: whether each object must have a polygon or pixels.
+        with_masks: whether each object must have a polygon or a mask.
 
     Raises:
-        InputError: see :func:`~anyfolder.readers.build_listing.build_listing`.
+        InputError: see :func:`~anyfolder.readers.build_listing.build_listing`. Also if a file that
+            the layout names is missing, incomplete or of another format.
     """
     layout, findings, names = folder.layout, folder.findings, list[str]()
     is_object_masks = layout.format == 'objects'
     units_are_stated = layout.units is not None or layout.format in ('table', 'objects')
     masks = _find_masks(folder) if is_object_masks else {}
-    if masks:
+    if is_object_masks:
         records = {
             path: ImageRecord(path, origin=str(mask_paths[0])) for path, mask_paths in masks.items()
         }
@@ -57,26 +59,26 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
     else:
         records, names = _read_files(folder)
 
-    # `build_listing` calls it once the images are known to be readable and have their sizes.
-    def compare(records: Records) -> Records:
+    # `build_listing` calls this once the images are known to be readable and have their sizes.
+    def complete_and_check(images: Records) -> Records:
         if is_object_masks:
-            records = _add_mask_objects(records, folder.codes, masks, findings)
-        check_instances(records, findings, with_masks, form_is_stated=units_are_stated)
-        empty = (record.path for record in records if not record.instances)
+            images = _add_mask_objects(images, folder.codes, masks, findings)
+        check_instances(images, findings, with_masks, form_is_stated=units_are_stated)
+        empty = (image.path for image in images if not image.instances)
         findings.warn_all('images without an object', empty)
-        return records
+        return images
 
     draft = folder.draft(BOXES, records)
     draft.names = folder.codes.classes or names
-    return build_listing(draft, findings, compare)
+    return build_listing(draft, findings, complete_and_check)
 
 
 def _read_tables(folder: LaidOutFolder) -> RecordsByPath:
     """Read the objects of each image from the rows of tables."""
     records: RecordsByPath = {}
     for path, rows in folder.rows.items():
-        # A code stands for a class in the labels: a number, a name or a color. The rows of objects
-        # may lack it if a row or the path of the image has one for all of its objects.
+        # A code stands for a class in the labels: a number, a name or a color. Rows of objects may
+        # omit the class if an image-level row, or the image's path, gives one for all objects.
         stated = next((row['class'] for row in rows.labels if 'class' in row), None)
         code = stated or folder.images.of_path[path].fields.get('class')
         units = folder.layout.units or BoxUnits()
@@ -91,7 +93,7 @@ def _read_files(folder: LaidOutFolder) -> tuple[RecordsByPath, list[str]]:
     In YOLO, images without objects may have no label file.
     """
     records: RecordsByPath = {}
-    names: list[str] = []  # filled by `parsed_images`
+    names: list[str] = []  # `parsed_images` adds names; complete after the loop
     for path, image, file in parsed_images(folder, names):
         record = records.setdefault(
             path, ImageRecord(path, stated_size=image.stated_size, origin=str(file.path))
@@ -109,7 +111,7 @@ def _read_files(folder: LaidOutFolder) -> tuple[RecordsByPath, list[str]]:
 
 
 def _find_masks(folder: LaidOutFolder) -> Masks:
-    """The masks of each image: one that numbers its objects, or several."""
+    """The masks of each image: either one that numbers its objects, or one per object."""
     masks = defaultdict[Path, list[Path]](list)
     for path, mask, _ in maps_by_fields(folder):
         masks[path].append(mask)
@@ -121,15 +123,20 @@ def _add_mask_objects(
 ) -> Records:
     """The images with an object for each named value of each of their masks.
 
-    Images with an unreadable mask are left out.
+    Images are left out if a mask cannot be read, has another size, or has a value that the layout
+    does not name.
     """
     # A record for each mask, since `probe_maps` reads one mask per record.
     per_mask = [replace(record, mask=mask) for record in records for mask in masks[record.path]]
     objects = defaultdict[Path, list[list[Instance]]](list)  # by image, and by mask
     probe = partial(_probe_objects, codes=codes)
     for record, objects_of_mask in probe_maps(per_mask, probe, 'masks', findings):
-        objects[record.path].append(objects_of_mask)
-    complete = [  # images with all masks readable
+        if isinstance(objects_of_mask, InputError):
+            where = f'{record.mask} ({first_line(objects_of_mask)})'
+            findings.reject('masks have values without a class', 'name them in classes', where)
+        else:
+            objects[record.path].append(objects_of_mask)
+    complete = [  # images with all masks valid
         record for record in records if len(objects[record.path]) == len(masks[record.path])
     ]
     for record in complete:
@@ -137,24 +144,32 @@ def _add_mask_objects(
     return complete
 
 
-def _probe_objects(mask: Path, codes: ClassCodes) -> tuple[Sequence[int], list[Instance]]:
+def _probe_objects(
+    mask: Path, codes: ClassCodes
+) -> tuple[Sequence[int], list[Instance] | InputError]:
     """The shape (H, W) of a mask, and the objects in it.
 
-    Raises:
-        InputError: for a value without a name.
+    For a value without a name, the error is returned instead of the objects. If it were raised,
+    ``probe_maps`` would report the mask as unreadable.
     """
     values = values_of(mask, codes.by_color)
+    try:
+        names = codes.of_values(np.unique(values).tolist())
+    except InputError as error:
+        return values.shape, error
     objects = []
-    for value, name in codes.of_values(np.unique(values).tolist()).items():
+    for value, name in names.items():
         if name:
             pixels = values == value
-            runs = dict(size=list(pixels.shape), counts=runs_of(pixels))
+            segmentation = dict(size=list(pixels.shape), counts=encode_run_lengths(pixels))
+            box = box_of_mask(pixels)
+            assert box is not None  # the value occurs in the mask
             origin = f'value {value} of {mask}'
-            objects.append(Instance(name, box_of_mask(pixels) or (), runs, origin=origin))
+            objects.append(Instance(name, box, segmentation, origin=origin))
     return values.shape, objects
 
 
-def runs_of(mask: np.ndarray) -> list[int]:
+def encode_run_lengths(mask: np.ndarray) -> list[int]:
     """A mask (H, W) as COCO's run lengths: column by column, starting with the background."""
     pixels = mask.ravel(order='F')
     changes = np.flatnonzero(np.diff(pixels)) + 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from anyfolder.errors import InputError
-from anyfolder.readers.file_contents import FileContents, rejecting_incomplete
+from anyfolder.readers.file_contents import FileContents, rejecting_malformed
 from anyfolder.readers.formats.parsed import Parsed, ParsedImage
 from anyfolder.readers.formats.public_formats import PUBLIC_FORMATS
 from anyfolder.readers.formats.table import FORMATS, Format
@@ -87,5 +87,5 @@ def _parse(folder: LaidOutFolder, format: Format, file: MatchedFile) -> Parsed:
     content = CONTENTS[suffix](folder.tree.contents, file.path)
     if format.name == 'YOLO':  # YOLO's classes are numbers
         content = YoloLabels(content, (file.path, CLASS_NUMBERS), LineForm())
-    with rejecting_incomplete(file.path, format.unit, format.name):
+    with rejecting_malformed(file.path, format.unit, format.name):
         return format.parse(content, file.path)

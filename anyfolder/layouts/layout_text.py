@@ -20,7 +20,7 @@ _Dumper.add_representer(
 )
 
 
-def as_lines(content: Mapping[str, Any]) -> str:
+def layout_as_yaml(content: Mapping[str, Any]) -> str:
     """A layout as YAML, one key on each line."""
     lines = []
     # `width`: no line is wrapped.

@@ -69,13 +69,11 @@ class TableForm(NamedTuple):
             values = [*values, *[''] * (self.width - len(values))]
         if len(values) < self.width or (len(values) > self.width and not self.extra_values):
             return None
-        row: dict[str, Any] = {name: values[i].strip() for name, i in self.indices.items()}
+        cells = {name: values[i].strip() for name, i in self.indices.items()}
         for name, key in self.keys.items():
-            row[name] = text_of_key(row[name], key)
-        if (checked := _check_numbers(row, may_be_empty=self.below_header)) is None:
-            return None
-        row = checked
-        if not all(NUMBER_LIST.fullmatch(row.get(name, '')) for name in TAKE_REST):
+            cells[name] = text_of_key(cells[name], key)
+        row = _check_numbers(cells, may_be_empty=self.below_header)
+        if row is None or not all(NUMBER_LIST.fullmatch(row.get(name, '')) for name in TAKE_REST):
             return None
         if self.class_indices:
             flag_of = {name: values[i].strip().casefold() for name, i in self.class_indices.items()}
@@ -215,7 +213,7 @@ def _rows_in_jsonl(file: Path, columns: Columns) -> Iterator[tuple[str, Row | No
         yield f'line {number} of {file}', _check_numbers(row, may_be_empty=True)
 
 
-def _check_numbers(row: Row, may_be_empty: bool) -> Row | None:
+def _check_numbers(row: dict[str, Any], may_be_empty: bool) -> dict[str, Any] | None:
     """The row if its numbers are numbers, else None.
 
     If they may be empty and all are, as for an image without an object, they are left out.

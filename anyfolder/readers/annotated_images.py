@@ -5,9 +5,9 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from .class_names import warn_repeated
-from .file_contents import rejecting_incomplete
+from .file_contents import rejecting_malformed
 from .findings import Findings
-from .format_folder import FormatFolder
+from .format_folder import FolderFacts
 from .formats.parsed import Parsed
 from .formats.table import Format
 from .image_tree import Tree
@@ -15,7 +15,7 @@ from .records import Records
 
 
 def read_images(
-    tree: Tree, format: Format, folder: FormatFolder, findings: Findings
+    tree: Tree, format: Format, folder: FolderFacts, findings: Findings
 ) -> tuple[Records, list[str]]:
     """The images with annotations, and the class names in order as far as the files give them.
 
@@ -26,7 +26,7 @@ def read_images(
         findings: collects missing images and errors in the files.
 
     Raises:
-        InputError: if a file is incomplete for its format.
+        InputError: if a file is malformed or incomplete for its format.
     """
     names = [*folder.names]
     if format.image is None:
@@ -35,7 +35,7 @@ def read_images(
         records = _read_file_per_image(tree, format, folder, names, findings)
     for record in records:
         for instance in record.instances:
-            instance.name = folder.class_names_of_codes.get(instance.name, instance.name)
+            instance.name = folder.name_of_code.get(instance.name, instance.name)
     return records, names
 
 
@@ -43,7 +43,7 @@ def _parse(
     format: Format, content: Any, file: Path, names: list[str], findings: Findings
 ) -> Parsed:
     """Parse a file. Its faults are noted, and its class names are added to ``names``."""
-    with rejecting_incomplete(file, format.unit, format.name):
+    with rejecting_malformed(file, format.unit, format.name):
         parsed = format.parse(content, file)
     findings.note_all(parsed.faults)
     warn_repeated(parsed.names, file, findings)
@@ -52,7 +52,7 @@ def _parse(
 
 
 def _read_lists(
-    tree: Tree, format: Format, folder: FormatFolder, names: list[str], findings: Findings
+    tree: Tree, format: Format, folder: FolderFacts, names: list[str], findings: Findings
 ) -> Records:
     """The images of files that each list any number of images, such as COCO's."""
     records = []
@@ -67,7 +67,7 @@ def _read_lists(
 
 
 def _read_file_per_image(
-    tree: Tree, format: Format, folder: FormatFolder, names: list[str], findings: Findings
+    tree: Tree, format: Format, folder: FolderFacts, names: list[str], findings: Findings
 ) -> Records:
     """The images of files that belong to one image each, such as Pascal VOC's."""
     image_name_of = dict(_image_names(tree, format, folder.files, findings))

@@ -1,4 +1,7 @@
-"""Masks as NumPy arrays (``.npy``): not read, but rejected with code that converts them to PNG."""
+"""Masks as NumPy arrays (``.npy``) are not read.
+
+They are rejected with an error that contains a Python snippet to convert them to PNG.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,8 +33,9 @@ def array_masks(tree: Tree) -> list[Path]:
 def check_array_masks(tree: Tree) -> None:
     """Raise an ``InputError`` for masks as arrays, with code that converts them to PNG.
 
-    The code converts the arrays below all folders that are named for masks. A negative number,
-    which PNG cannot hold, becomes 255, a pixel without a class.
+    The code converts the arrays below every folder whose name is that of a mask folder in which
+    an array was paired with an image. A negative number, which PNG cannot hold, becomes 255, a
+    pixel without a class. The code stops at a number that 16 bits cannot hold.
     """
     if not (masks := array_masks(tree)):
         return
@@ -39,10 +43,11 @@ def check_array_masks(tree: Tree) -> None:
     raise InputError(
         f'{str(masks[0])!r} is a mask as an array, but masks must be images; convert all to 16-bit '
         f'PNG in the folder {str(tree.folder)!r}, by: `import numpy as np, pathlib; '
-        'from PIL import Image; [Image.fromarray('
-        "np.where((a := np.load(f).astype(int)) < 0, 255, a).astype('uint16'))"
+        "from PIL import Image; [Image.fromarray(np.where(a < 0, 255, a).astype('uint16'))"
         ".save(f.with_suffix('.png')) "
-        f"for name in {folder_names} for f in pathlib.Path().rglob(name + '/**/*.npy')]`."
+        f"for name in {folder_names} for f in pathlib.Path().rglob(name + '/**/*') "
+        "if f.suffix.lower() == '.npy' for a in [np.load(f).astype(int)] "
+        "if a.max() < 65536 or exit(str(f) + ' has numbers above 65535')]`."
     )
 
 

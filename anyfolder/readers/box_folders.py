@@ -13,7 +13,7 @@ from .build_listing import BOXES, Draft, build_listing, leave_out
 from .class_names import class_name, warn_merged
 from .findings import Findings
 from .format_folder import (
-    FormatFolder,
+    FolderFacts,
     prepare_coco,
     prepare_open_images,
     prepare_supervisely,
@@ -33,7 +33,7 @@ IGNORED = ('ignore', 'ignored', 'ignored regions', 'ignored-regions', 'dontcare'
 BACKGROUND_SHAPE = '_background_'  # LabelMe's name
 # For formats whose folders state more than their annotation files (class order, splits): a function
 # that finds it. Other formats are read from the files alone.
-PREPARE: dict[str, Callable[[Tree, Mapping[Path, Any], Findings], FormatFolder]] = {
+PREPARE: dict[str, Callable[[Tree, Mapping[Path, Any], Findings], FolderFacts]] = {
     'COCO': prepare_coco,
     'Open Images': prepare_open_images,
     'Pascal VOC': prepare_voc,
@@ -106,7 +106,7 @@ def read_format(
     [(format, files)] = formats
     findings = Findings(skip_invalid)
     prepare = PREPARE.get(format.name)
-    folder = prepare(tree, files, findings) if prepare else FormatFolder(files)
+    folder = prepare(tree, files, findings) if prepare else FolderFacts(files)
     records, names = read_images(tree, format, folder, findings)
     names = _normalize_names(records, names, findings)
     if not with_background:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .file_contents import rejecting_incomplete
+from .file_contents import rejecting_malformed
 from .formats.table import FORMATS, TABLES, YOLO, Format
 from .image_tree import Tree
 from .tables import read_objects, read_table
@@ -64,7 +64,7 @@ def _recognize(candidates: Iterator[_Candidate]) -> list[FormatFiles]:
         for format in FORMATS:
             if file.suffix.lower() not in format.suffixes:
                 continue
-            with rejecting_incomplete(file, format.unit, format.name):
+            with rejecting_malformed(file, format.unit, format.name):
                 if format.accepts(sample, file):
                     files[format][file] = load()
                     break

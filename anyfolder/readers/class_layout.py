@@ -14,7 +14,7 @@ from anyfolder.pixels.image_files import is_os_metadata, walk_files
 from anyfolder.wording import option
 
 from .findings import Findings
-from .folders_beside_classes import Below, without_copies, without_results
+from .folders_beside_classes import ImagesBySubfolder, without_copies, without_results
 from .identity import FOLDER_KINDS
 from .image_tree import RUN_FOLDERS, Tree, is_run
 from .listing import folder_class_name
@@ -107,7 +107,7 @@ def _is_redundant(top: str, below: str) -> bool:
     return bool(split) and (split_of(below) == split or below.casefold() in FOLDER_KINDS['image'])
 
 
-def _read_class_folders(tree: Tree, classes: Mapping[str, Below]) -> Records:
+def _read_class_folders(tree: Tree, classes: Mapping[str, ImagesBySubfolder]) -> Records:
     """The images of class folders, which may contain folders of splits.
 
     Empty if the only folders are such as ``images_1`` and ``images_2``, which are not classes.

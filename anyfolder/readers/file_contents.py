@@ -42,7 +42,7 @@ class FileContents:
         """The rows of a table, see :func:`~.tables.read_rows`."""
         if ('rows', file) not in self._cache:
             self._cache['rows', file] = read_rows(file)
-        return [*self._cache['rows', file]]
+        return [*self._cache['rows', file]]  # a copy, since `find_table` inserts a row
 
     def lines(self, file: Path) -> list[str]:
         """The lines of a text file, see :func:`~anyfolder.text.read_lines`."""
@@ -51,16 +51,16 @@ class FileContents:
         return self._cache['lines', file]
 
 
-def rejecting_incomplete(file: Path, what: str, format: str) -> AbstractContextManager[None]:
+def rejecting_malformed(file: Path, what: str, format: str) -> AbstractContextManager[None]:
     """A context in which errors about missing or wrong values become an ``InputError``.
 
     Args:
         file: the file whose content is parsed in the context.
-        what: the part of it that may be incomplete: ``'an image or a box'``.
+        what: the part of it that may be malformed: ``'an image or a box'``.
         format: the name of its format.
     """
     return rejecting(
-        f'{str(file)!r} has {what} that is incomplete for the format {format}',
+        f'{str(file)!r} has {what} that is invalid for the format {format}',
         'correct it',
         (KeyError, TypeError, ValueError, AttributeError, IndexError),
         named_line,

@@ -16,19 +16,21 @@ RESULT_FOLDERS = (
     'output', 'outputs', 'result', 'results', 'runs', 'prediction', 'predictions', 'preds',
     'inference', 'logs', 'checkpoints', 'weights', 'plots', 'visualizations',
 )  # fmt: skip
-# The images below a folder, by subfolder; '' for those in the folder itself.
-Below = Mapping[str, list[Path]]
-Images = TypeVar('Images', Below, list[Path])  # by subfolder, or all in one list
+# The images of a folder, by subfolder; '' for those in the folder itself.
+ImagesBySubfolder = Mapping[str, list[Path]]
+# The images of a class: by subfolder, or all in one list.
+ClassImages = TypeVar('ClassImages', ImagesBySubfolder, list[Path])
 
 
 def without_copies(
-    tree: Tree, classes: Mapping[str, Below], findings: Findings
-) -> dict[str, Below]:
+    tree: Tree, classes: Mapping[str, ImagesBySubfolder], findings: Findings
+) -> dict[str, ImagesBySubfolder]:
     """The class folders except one that contains a copy of all others, each with its images.
 
     Raises:
-        InputError: if a folder has folders of all classes with other images.
+        UnclearError: if a folder has folders of all other classes, but with other images.
     """
+    # With only two class folders, a subfolder named as the other one is no sign of a copy.
     copies = [
         name
         for name, below in classes.items()
@@ -57,15 +59,15 @@ def _name_and_size(path: Path) -> tuple[str, int]:
 
 
 def without_results(
-    folder: Path, classes: Mapping[str, Images], findings: Findings
-) -> dict[str, Images]:
-    """The class folders except program output, by name. A folder with only images may be a class.
+    folder: Path, classes: Mapping[str, ClassImages], findings: Findings
+) -> dict[str, ClassImages]:
+    """The class folders except those of program output, by name.
 
-    Nothing is left out if fewer than two classes would remain.
+    A folder is program output if it is named so and contains something other than images and
+    folders of splits. One with only these may be a class: it is kept, with a warning. Nothing is
+    left out if fewer than two classes would remain.
     """
     named = [name for name in classes if name.casefold() in RESULT_FOLDERS]
-    if len(classes) - len(named) < 2:
-        return {**classes}
     results = [
         name
         for name in named
@@ -74,8 +76,11 @@ def without_results(
             for path in (folder / name).iterdir()
         )
     ]
+    if len(classes) - len(results) < 2:
+        return {**classes}
     findings.warn_all(
-        'folders left out, since they are named as program output and have other files than images',
+        'folders left out, since they are named as program output and contain something other than '
+        'images',
         (folder / name for name in results),
     )
     findings.warn_all(

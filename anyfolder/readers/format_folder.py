@@ -1,7 +1,9 @@
 """What a folder states in addition to its annotation files: lists, class names, other files.
 
-A ``prepare_*`` function finds this for one format before the files are read, here or in a module of
-its own. All have the same arguments, see ``PREPARE`` in :mod:`.box_folders`.
+A ``prepare_*`` function finds this for one format, here or in a module of its own. It runs after
+the annotation files are parsed, and before their contents are converted to records. All have the
+same arguments: the files of the folder, the annotation files with their parsed contents, and the
+collector of warnings. ``PREPARE`` in :mod:`.box_folders` lists them.
 """
 
 import re
@@ -36,13 +38,14 @@ NO_IMAGE = MissingImageNote('annotations have no image of their name', 'add the 
 
 
 @dataclass
-class FormatFolder:
-    """The annotation files to read, and what else the folder states about them.
+class FolderFacts:
+    """The annotation files to convert to records, and what else the folder states about them.
 
     Attributes:
-        files: the files with their contents.
+        files: the files with their parsed contents.
         names: class names that come before those in the files, and so give the order.
-        class_names_of_codes: the class name of each code that the files have in its place.
+        name_of_code: class names by code, for files that name classes by codes, as Open Images does
+            (``/m/01g317``).
         splits: the splits of annotation files or images, if the format has its own lists. None: any
             lists in the folder are used, see :mod:`.split_lists`.
         used_files: further files that were read.
@@ -52,15 +55,15 @@ class FormatFolder:
 
     files: Mapping[Path, Any]
     names: Sequence[str] = ()
-    class_names_of_codes: Mapping[str, str] = field(default_factory=dict)
+    name_of_code: Mapping[str, str] = field(default_factory=dict)
     splits: Mapping[Path, Split] | None = None
     used_files: Sequence[Path] = ()
     unlabeled_are_empty: bool = False
     no_image_note: MissingImageNote = NO_IMAGE
 
 
-def prepare_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """Choose the files to read: in each split those named ``inst*``, or all if there are none.
+def prepare_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FolderFacts:
+    """Choose the files to use: in each split those named ``inst*``, or all if there are none.
 
     COCO's other files, such as ``person_keypoints_train2017.json``, repeat some of the boxes.
     """
@@ -70,14 +73,15 @@ def prepare_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> F
     chosen: dict[Path, Any] = {}
     for group in by_split.values():
         instance_files = [file for file in group if file.stem.startswith('inst')] or group
+        # Only files of a split that has one named `inst*` are left out.
         what = 'files left out, since another one has the boxes of these images'
         findings.warn_all(what, sorted({*group} - {*instance_files}))
         chosen |= {file: files[file] for file in instance_files}
-    return FormatFolder(chosen)
+    return FolderFacts(chosen)
 
 
-def prepare_supervisely(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
-    """Read the class names in the order of ``meta.json``."""
+def prepare_supervisely(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FolderFacts:
+    """Read the class names from ``meta.json``, whose order is that of the classes."""
     names, used = list[str](), []
     for file in tree.others:
         if file.name.lower() == 'meta.json':
@@ -85,26 +89,27 @@ def prepare_supervisely(tree: Tree, files: Mapping[Path, Any], findings: Finding
                 case {'classes': [*classes]}:
                     names += [text_of(item['title']) for item in classes if 'title' in item]
                     used.append(file)
-    return FormatFolder(files, names, used_files=used)
+    return FolderFacts(files, names, used_files=used)
 
 
-MACHINE_ID = re.compile(r'/[mgt]/\w+$')  # the code of a class in Open Images
+# The code of a class in Open Images: a "machine ID" of Freebase or Google's Knowledge Graph.
+MACHINE_ID = re.compile(r'/[mgt]/\w+$')
 
 
-def prepare_open_images(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+def prepare_open_images(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FolderFacts:
     """Read the class names of a table of two columns, such as ``/m/01g317,Person``.
 
     Raises:
         InputError: if a row with a code in such a table does not have one name.
     """
-    class_names_of_codes, used = dict[str, str](), []
+    name_of_code, used = dict[str, str](), []
     for file in tree.others:
         if file.suffix.lower() in TABLE_SUFFIXES and file not in files:
             head = read_table(file, max_lines=3)
             if all(len(row) == 2 for row in head) and MACHINE_ID.match(head[-1][0] if head else ''):
-                class_names_of_codes |= _names_of_codes(file)
+                name_of_code |= _names_of_codes(file)
                 used.append(file)
-    return FormatFolder(files, class_names_of_codes=class_names_of_codes, used_files=used)
+    return FolderFacts(files, name_of_code=name_of_code, used_files=used)
 
 
 def _names_of_codes(file: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ from anyfolder.errors import InputError, UnclearError
 from anyfolder.wording import option
 
 from .class_names import class_name
-from .column_titles import GROUP_TITLE
+from .column_titles import GROUP_TITLE_PATTERN
 from .findings import MAX_STRAY_SHARE, Findings
 from .image_tree import Tree
 from .label_tables import find_tables, names_in
@@ -89,7 +89,9 @@ def has_table_of_groups(tree: Tree) -> bool:
     """
     with suppress(InputError):
         return any(
-            table.of_folders and table.is_of_classes and GROUP_TITLE.fullmatch(table.image_column)
+            table.of_folders
+            and table.is_of_classes
+            and GROUP_TITLE_PATTERN.fullmatch(table.image_column)
             for table in find_tables(tree)
         )
     return False

@@ -14,7 +14,7 @@ from anyfolder.pixels.images import decode
 
 from .build_listing import SEGMENTS, Draft, build_listing
 from .class_names import class_name, warn_merged
-from .file_contents import rejecting_incomplete
+from .file_contents import rejecting_malformed
 from .findings import Findings
 from .formats.coco import categories_of, images_by_id
 from .formats.json_values import is_yes, key_of
@@ -77,7 +77,7 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
         )
     findings, records, is_thing = Findings(skip_invalid), Records(), dict[str, bool]()
     for file, content in files.items():
-        with rejecting_incomplete(file, 'an image or a segment', 'COCO panoptic'):
+        with rejecting_malformed(file, 'an image or a segment', 'COCO panoptic'):
             records += _records(tree, file, content, is_thing, findings)
     warn_merged(is_thing, findings)
     things = [name for name in is_thing if is_thing[name]]

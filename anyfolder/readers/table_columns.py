@@ -11,7 +11,7 @@ from anyfolder.wording import option
 
 from .column_titles import (
     BOX_TITLES,
-    GROUP_TITLE,
+    GROUP_TITLE_PATTERN,
     IMAGE_TITLES,
     LABEL_TITLES,
     label_column,
@@ -78,7 +78,9 @@ class ImageTable:
         """
         label = label_column(self.other_columns)
         named = [
-            name for name in self.other_columns if GROUP_TITLE.fullmatch(name) and name != label
+            name
+            for name in self.other_columns
+            if GROUP_TITLE_PATTERN.fullmatch(name) and name != label
         ]
         several = len(named) == 1 and len({row[named[0]] for row in self.rows}) > 1
         return named[0] if several and self.has_header else ''
@@ -156,13 +158,15 @@ def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> I
     first_rows = rows[:FIRST_ROWS]
     names = [name for name in (rows[0] if rows else ()) if name.casefold() not in LABEL_TITLES]
 
-    def rank(name: str) -> tuple[bool, bool]:
+    def rank(name: str) -> tuple[bool, int]:
         """Order columns by how likely they name images.
 
         Values with the suffix of an image come first: they are not row numbers, whatever the title.
+        Of several such columns, each names an image, so that the table's own order decides.
         """
         has_suffixes = _most_match(_has_suffix, name, first_rows)
-        return not has_suffixes, name.casefold() not in IMAGE_TITLES
+        title_rank = _title_rank(name)
+        return not has_suffixes, title_rank == len(IMAGE_TITLES) if has_suffixes else title_rank
 
     for column in sorted(names, key=rank):
         matches = [tree.index.match(row[column], file) for row in first_rows if row[column]]
@@ -196,8 +200,8 @@ def _find_number_column(tree: Tree, table: ImageTable, names: Sequence[str]) -> 
     None without such a column.
     """
     first_rows = table.rows[:FIRST_ROWS]
-    named = [name for name in names if name.casefold() in IMAGE_TITLES]
-    groups = [name for name in names if GROUP_TITLE.fullmatch(name)]
+    named = sorted((name for name in names if name.casefold() in IMAGE_TITLES), key=_title_rank)
+    groups = [name for name in names if GROUP_TITLE_PATTERN.fullmatch(name)]
     # Under other titles, such as BraTS21ID, unique numbers are names.
     keys = [name for name in names if len({row[name] for row in table.rows}) == len(table.rows)]
 
@@ -221,6 +225,12 @@ def _find_number_column(tree: Tree, table: ImageTable, names: Sequence[str]) -> 
 def _most_match(match: Callable[[str], object], column: str, rows: Sequence[Row]) -> bool:
     """True if the values of a column match something in most of these rows."""
     return 2 * sum(bool(row[column] and match(row[column])) for row in rows) > len(rows)
+
+
+def _title_rank(title: str) -> int:
+    """The place of a title in :data:`IMAGE_TITLES`, the likeliest first; other titles are last."""
+    title = title.casefold()
+    return IMAGE_TITLES.index(title) if title in IMAGE_TITLES else len(IMAGE_TITLES)
 
 
 def _has_suffix(name: str) -> bool:

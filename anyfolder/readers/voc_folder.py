@@ -9,13 +9,13 @@ from anyfolder.errors import UnclearError
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
 from .findings import Findings
-from .format_folder import FormatFolder
+from .format_folder import FolderFacts
 from .identity import Index
 from .image_tree import Tree
 from .splits import SPLITS, Split, split_in
 
 
-def prepare_voc(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+def prepare_voc(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FolderFacts:
     """Choose the annotations in lists of ``ImageSets/Main``, or all without such a list.
 
     Raises:
@@ -28,11 +28,11 @@ def prepare_voc(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
     ]
     splits = dict(_listed_splits(tree, lists, files, findings))
     if not splits:
-        return FormatFolder(files, used_files=lists)
+        return FolderFacts(files, used_files=lists)
     what = 'annotations left out, since they are in no list'
     findings.warn_all(what, sorted({*files} - {*splits}))
     chosen = {file: root for file, root in files.items() if file in splits}
-    return FormatFolder(chosen, splits=splits, used_files=[*lists, *files])
+    return FolderFacts(chosen, splits=splits, used_files=[*lists, *files])
 
 
 def _listed_splits(

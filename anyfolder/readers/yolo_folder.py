@@ -13,7 +13,7 @@ from anyfolder.limits import check_limit
 
 from .class_names import warn_repeated
 from .findings import Findings
-from .format_folder import FormatFolder, MissingImageNote
+from .format_folder import FolderFacts, MissingImageNote
 from .formats.yolo import YoloLabels, are_labels
 from .formats.yolo_line_form import line_form
 from .image_tree import Tree
@@ -48,7 +48,7 @@ def label_files(tree: Tree) -> dict[Path, list[str]]:
     return {}
 
 
-def prepare_yolo(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+def prepare_yolo(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FolderFacts:
     """Find the class names, the splits and the form of the lines of label files.
 
     Images without a label file have no objects.
@@ -83,7 +83,7 @@ def prepare_yolo(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> F
     findings.warn_all(NO_IMAGE_OF_NAME.what, orphans)
     names = [name for name in named[1] if name]
     warn_repeated(names, named[0], findings)
-    return FormatFolder(
+    return FolderFacts(
         {file: YoloLabels(lines, named, form) for file, lines in files.items()},
         names=names,
         splits=_splits_of_images(tree, sources, findings) if sources else None,

@@ -3,7 +3,7 @@
 import pytest
 from rejection import rejects
 
-from anyfolder.text import CONTRARY, GUESSED_ENCODINGS, WESTERN, read_lines, read_text
+from anyfolder.text import GUESSED_ENCODINGS, MISDECLARED, READ_AS_CP1252, read_lines, read_text
 
 
 @pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16', 'latin-1', 'cp1252'])
@@ -15,27 +15,32 @@ def test_text_is_read_in_common_encodings(tmp_path, encoding):
 
 def test_guessed_encoding_is_recorded_until_the_file_is_corrected(tmp_path):
     file = tmp_path / 'x.txt'
-    for encoding, guess in (('cp1252', (WESTERN, 'bär')), ('utf-8', None)):
+    for encoding, guess in (('cp1252', (READ_AS_CP1252, 'bär')), ('utf-8', None)):
         file.write_bytes('dog\nbär'.encode(encoding))
         assert read_text(file) == 'dog\nbär'
         assert GUESSED_ENCODINGS.get(str(file)) == guess
 
 
 @pytest.mark.parametrize(
-    ('text', 'declared', 'is_distinguishable'),
+    ('text', 'declared', 'utf8_also_decodes'),
     [('方块', 'gb18030', True), ('猫', 'gb18030', False), ('日本', 'shift_jis', True),
      ('é', 'latin-1', True), ('кот', 'cp1251', True)],
 )  # fmt: skip
-def test_declared_encoding_is_compared_with_the_text(tmp_path, text, declared, is_distinguishable):
-    """In GB 18030, the bytes of 猫 are those of an accented letter in UTF-8."""
+def test_declared_encoding_is_compared_with_the_text(tmp_path, text, declared, utf8_also_decodes):
+    """A file in the declared encoding is read so, and one in UTF-8 as UTF-8, with a warning.
+
+    ``utf8_also_decodes`` is true if the text's UTF-8 bytes are also valid in the declared encoding,
+    so that reading them as UTF-8 is a guess. In GB 18030, the bytes of 猫 are those of an accented
+    letter in UTF-8.
+    """
     file = tmp_path / 'x.xml'
     file.write_bytes(text.encode(declared))
     assert read_text(file, declared) == text
     assert GUESSED_ENCODINGS.get(str(file)) is None
-    if is_distinguishable:
+    if utf8_also_decodes:
         file.write_bytes(text.encode('utf-8'))
         assert read_text(file, declared) == text
-        assert GUESSED_ENCODINGS.get(str(file)) == (CONTRARY, text)
+        assert GUESSED_ENCODINGS.get(str(file)) == (MISDECLARED, text)
 
 
 def test_utf_16_without_a_byte_order_mark_raises(tmp_path):
@@ -44,7 +49,7 @@ def test_utf_16_without_a_byte_order_mark_raises(tmp_path):
         read_text(tmp_path / 'x.txt')
 
 
-def test_error_shows_the_first_unknown_letters_of_a_long_line(tmp_path):
+def test_error_shows_the_first_non_ascii_characters_of_a_long_line(tmp_path):
     (tmp_path / 'x.json').write_bytes((f'{"a" * 99}狗猫{"b" * 99}').encode('gbk'))
     with rejects(r"'a{10}狗猫b{18}' \(gb18030\)"):
         read_text(tmp_path / 'x.json')

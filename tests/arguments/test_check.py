@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mmengine.config import Config, ConfigDict
 from mmengine.model import BaseModule
-from mmengine.registry import MODELS as ROOT
+from mmengine.registry import MODELS as MMENGINE_MODELS
 from pydantic import Field
 from rejection import rejects
 from typing_extensions import Required, TypedDict, Unpack
@@ -48,7 +48,8 @@ class Options(TypedDict, total=False):
 class Layer(BaseModule):
     """A layer with each form of annotation that the check supports."""
 
-    renamed_arguments = {'dropout': 'rate=...'}
+    # Former arguments, each with what to write instead.
+    renamed_arguments = {'dropout': 'encoder=dict(rate=...)'}
 
     def __init__(
         self,
@@ -120,10 +121,13 @@ class Child(Layer):
             'Layer takes no zzz (given zzz=4); it takes width, mode, size, bias, encoder, scales, '
             'pair, init',
         ),
-        (dict(width=3, dropout=0.1), 'Layer takes no dropout any more; write rate=....'),
+        (
+            dict(width=3, dropout=0.1),
+            'Layer takes no dropout any more; write encoder=dict(rate=...).',
+        ),
     ],
 )
-def test_invalid_arguments_raise_one_sentence(kwargs, sentence):
+def test_each_invalid_argument_raises_its_sentence(kwargs, sentence):
     with pytest.raises(ConfigError) as error:
         Layer(**kwargs)
     assert str(error.value).startswith(sentence)
@@ -180,7 +184,7 @@ def test_subclasses_are_checked_by_the_annotations_of_their_parents():
         ((3,), dict(moer=2), 'Child takes no moer .* did you mean more'),
         (('3',), {}, "Child: width='3' must be"),
         ((3,), dict(encodr={}), 'did you mean encoder'),
-        ((3,), dict(dropout=1), 'takes no dropout any more; write rate='),
+        ((3,), dict(dropout=1), 'takes no dropout any more; write encoder=dict'),
         ((), {}, 'needs width'),
     ]:
         with rejects(words):
@@ -188,15 +192,15 @@ def test_subclasses_are_checked_by_the_annotations_of_their_parents():
 
 
 def test_subclasses_of_users_may_fill_in_arguments():
-    class Users(SimpleFPN):
+    class UserNeck(SimpleFPN):
         def __init__(self, depth, **kwargs):
             super().__init__(in_channels=16, **kwargs)
             self.depth = depth
 
-    assert Users('anything', out_channels=8).depth == 'anything'
+    assert UserNeck('anything', out_channels=8).depth == 'anything'
     with rejects("SimpleFPN: out_channels='8' must be"):
-        Users(1, out_channels='8')
-    assert checked(Users)(1, out_channels=8).depth == 1
+        UserNeck(1, out_channels='8')
+    assert checked(UserNeck)(1, out_channels=8).depth == 1
 
 
 def test_only_argument_names_of_foreign_parents_are_checked():
@@ -255,7 +259,7 @@ def test_unresolvable_annotations_accept_anything():
     assert Unresolvable(3, object())
 
 
-def test_checked_classes_keep_signature_copies_and_pickles():
+def test_checked_classes_keep_their_signature_and_can_be_copied_and_pickled():
     assert list(inspect.signature(SimpleFPN).parameters)[:2] == ['in_channels', 'out_channels']
     assert SimpleFPN.__init__.__doc__ == SimpleFPN.__init__.__wrapped__.__doc__
     neck = TokenPooling('avg', 1)
@@ -267,9 +271,9 @@ def test_checked_classes_keep_signature_copies_and_pickles():
 def test_classes_in_configs_are_checked():
     cfg = Config(dict(neck=dict(type='vit_plugin.SimpleFPN', in_channels=[8, 16], out_chanels=8)))
     with rejects(r'^SimpleFPN takes no out_chanels .* did you mean out_channels\?$'):
-        ROOT.build(cfg.neck)
+        MMENGINE_MODELS.build(cfg.neck)
     with rejects("type='SimpleFNP' is not in vit_plugin; did you mean vit_plugin.SimpleFPN"):
-        ROOT.build(dict(type='vit_plugin.SimpleFNP'))
+        MMENGINE_MODELS.build(dict(type='vit_plugin.SimpleFNP'))
 
 
 @pytest.mark.parametrize(
@@ -289,7 +293,7 @@ def test_literal_types_have_the_names_of_their_table(names, table):
 
 @pytest.mark.parametrize('value', [Fraction(1, 3), Decimal('0.25')])
 def test_numbers_that_torch_does_not_take_raise(value):
-    with rejects(r'Layer: rate=.* must be a plain number: 0\.'):
-        Layer(4, rate=value)
+    with rejects(r'Layer: encoder\.rate=.* must be a plain number: 0\.'):
+        Layer(4, encoder=dict(rate=value))
     with rejects(r'Layer: size\[1\]=.* must be a plain number: 0\.'):
         Layer(4, size=(4, value))

@@ -26,7 +26,7 @@ def test_a_runtime_gives_the_boxes_of_the_file():
 
 def test_a_row_has_times_or_the_error():
     inputs = runtimes.inputs_of(ExportedModel(DEMO_ONNX), np.zeros((240, 320, 3), np.uint8))
-    row = runtimes.timed('mine', DEMO_ONNX, InOnnxruntime, 1, inputs, lambda model: 50.0)
+    row = runtimes.time_runtime('mine', DEMO_ONNX, InOnnxruntime, 1, inputs, lambda model: 50.0)
     assert row.ms > 0
     assert str(row).startswith('| mine | ')
     assert str(row).endswith(' | 50.0 |')
@@ -37,10 +37,13 @@ def test_a_row_has_times_or_the_error():
     def silent(file: Path, threads: int) -> None:
         raise AssertionError
 
-    assert runtimes.timed('other', DEMO_ONNX, broken, 1, inputs, None) == (
+    assert runtimes.time_runtime('other', DEMO_ONNX, broken, 1, inputs, None) == (
         'other: RuntimeError: no such layer'
     )
-    assert runtimes.timed('other', DEMO_ONNX, silent, 1, inputs, None) == 'other: AssertionError: '
+    assert (
+        runtimes.time_runtime('other', DEMO_ONNX, silent, 1, inputs, None)
+        == 'other: AssertionError: '
+    )
 
 
 def test_random_inputs_are_images_and_their_sizes():

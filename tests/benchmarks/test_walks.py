@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from benchmarks import walks
-from benchmarks.walks import Walk, climbs, row
+from benchmarks.walks import CallCounter, climbs, row
 
 MODULE = """
 def outer(n):
@@ -33,18 +33,18 @@ def test_calls_are_counted_by_the_files_of_caller_and_callee(tmp_path, monkeypat
         module_at(tmp_path / f'vit_plugin/{name}.py') for name in ('commands', 'weights')
     )
     upper['leaf'] = lower['outer']
-    walk = Walk()
-    with walk:
+    counter = CallCounter()
+    with counter:
         upper['outer'](2)
     commands, weights = files = 'vit_plugin/commands.py', 'vit_plugin/weights.py'
-    assert walk.pairs == {
+    assert counter.pairs == {
         ('', commands): 1,
         (commands, commands): 1,  # a generator, which is resumed twice
         (commands, weights): 2,
         (weights, weights): 2 + 1,  # twice a generator, and once its leaf
     }
     monkeypatch.undo()
-    pairs = [[*pair, count] for pair, count in walk.pairs.items()]
+    pairs = [[*pair, count] for pair, count in counter.pairs.items()]
     assert row('x', dict(imported=[*files], pairs=pairs))[0] == ['x', '2', '2', '3', '4', '0']
 
 

@@ -21,7 +21,7 @@ def test_fractions_become_per_cent():
 
 def record_of(*scores: tuple[int, float, float]) -> ValidationRecord:
     """A record of validations: the iteration, an error (AbsRel), and a share (delta1)."""
-    metric = SimpleNamespace(errors=('AbsRel',))
+    metric = SimpleNamespace(lower_is_better=('AbsRel',))
     loop = SimpleNamespace(evaluator=SimpleNamespace(metrics=[metric]))
     runner = SimpleNamespace(val_loop=loop, train_loop=None)
     rows = [{'iter': step, 'depth/AbsRel': error, 'delta1': share} for step, error, share in scores]

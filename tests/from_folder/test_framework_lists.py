@@ -9,14 +9,14 @@ from rejection import rejects
 
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
-from vit_plugin.from_folder.framework_lists import as_data_list, as_lines
+from vit_plugin.from_folder.framework_lists import as_data_list, as_text_list
 
 
 def test_line_has_a_path_and_a_class_number(tmp_path):
     listing = read_class_folders(Tree(write_digits(tmp_path)))
-    line = as_lines(listing, listing.train, with_labels=True).splitlines()[0]
+    line = as_text_list(listing, listing.train, with_labels=True).splitlines()[0]
     assert line == f'{listing.name_of(listing.train[0])} 0'
-    assert as_lines(listing, listing.train, with_labels=False).splitlines()[0] == line[:-2]
+    assert as_text_list(listing, listing.train, with_labels=False).splitlines()[0] == line[:-2]
 
 
 @pytest.mark.parametrize('name', ['digit\n1', ' digit'])
@@ -25,7 +25,7 @@ def test_paths_that_a_line_cannot_hold_raise(tmp_path, name):
     (tmp_path / 'digit 0').rename(tmp_path / name)
     listing = read_class_folders(Tree(tmp_path))
     with rejects('^--data: the path .* has a line break or begins with a space'):
-        as_lines(listing, listing.train, with_labels=True)
+        as_text_list(listing, listing.train, with_labels=True)
 
 
 def test_json_holds_paths_that_are_not_utf_8(tmp_path):

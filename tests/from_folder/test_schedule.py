@@ -7,7 +7,9 @@ from mmengine.registry import PARAM_SCHEDULERS
 from vit_plugin.engine.optim.schedules import scale_schedules
 from vit_plugin.from_folder.schedule import SLOWER_BACKBONE, Schedule, training_sections
 
-SCHEDULE = Schedule(steps=2000, epochs=(10, 50), batch=(8, 64), rate=1e-3, rate_batch=16, length=20)
+SCHEDULE = Schedule(
+    steps=2000, epochs=(10, 50), batch=(8, 64), rate=1e-3, rate_batch=16, schedule_epochs=20
+)
 
 
 @pytest.mark.parametrize(

@@ -33,20 +33,36 @@ def server(tmp_path) -> Iterator[str]:
         thread.join()
 
 
-def test_urls_are_read_up_to_the_maximum_size(tmp_path, server, monkeypatch):
+@pytest.fixture
+def photo(tmp_path, server) -> str:
+    """The URL of an image on the server, with a quoted space and a query."""
     cv2.imwrite(str(tmp_path / 'a photo.png'), np.full((8, 12, 3), 90, np.uint8))
-    (tmp_path / 'no.png').write_text('no image')
-    (image,) = find_inputs([f'{server}/a%20photo.png?size=1'])
+    return f'{server}/a%20photo.png?size=1'
+
+
+def test_images_at_urls_are_read(photo):
+    (image,) = find_inputs([photo])
     assert image.relative_path == Path('a photo.png')
     assert image.read().tolist() == np.full((8, 12, 3), 90).tolist()
-    for name, words in (('none.png', '404'), ('no.png', 'no.png. cannot be read')):
-        with rejects(f'The image .*{words}'):
-            find_inputs([f'{server}/{name}'])[0].read()
-    monkeypatch.setattr(streams, 'MAX_DOWNLOAD_BYTES', 20)
+
+
+@pytest.mark.parametrize(
+    ('name', 'words'),
+    [('missing.png', '404'), ('not_an_image.png', 'not_an_image.png. cannot be read')],
+)
+def test_missing_and_unreadable_images_raise(tmp_path, server, name, words):
+    (tmp_path / 'not_an_image.png').write_text('no image')
+    with rejects(f'The image .*{words}'):
+        find_inputs([f'{server}/{name}'])[0].read()
+
+
+def test_downloads_above_the_maximum_size_raise(photo, monkeypatch):
+    monkeypatch.setattr(streams, 'MAX_DOWNLOAD_BYTES', 20)  # rounded to 0 MiB in the message
     with rejects('has more than 0 MiB'):
-        image.read()
+        find_inputs([photo])[0].read()
 
 
 def test_unreachable_servers_raise():
     with rejects(r'cannot be downloaded \(.*Connection refused\)\.$'):
+        # No program listens on port 9, that of the obsolete protocol Discard.
         find_inputs(['http://127.0.0.1:9/a.png'])[0].read()

@@ -37,24 +37,22 @@ def hybrid(cfg: dict, **changes) -> VisionTransformer:
 
 
 def init_process_group() -> None:
-    """Start a group of this process alone: a collective then writes as it does in a larger one."""
+    """Start a group of this process alone, in which collectives can be called."""
     if not distributed.is_initialized():
         distributed.init_process_group('gloo', store=distributed.HashStore(), rank=0, world_size=1)
 
 
-def broadcast(model: nn.Module, name: str, new: torch.Tensor) -> None:
+def write_storage(model: nn.Module, name: str, new: torch.Tensor) -> None:
     """Write into the storage, as DDP's broadcast does on all ranks except the first.
 
-    The only rank of this group is the first, which receives nothing. So the write is imitated.
+    A broadcast itself would write nothing here, since the only rank of a group is its first.
     """
-    init_process_group()
-    distributed.broadcast(new, 0)
     parameter = model.get_parameter(name)
     parameter.untyped_storage().copy_(new.untyped_storage())
 
 
 def all_reduce(model: nn.Module, name: str, new: torch.Tensor) -> None:
-    """Change a parameter, bypassing autograd, and all-reduce it.
+    """Change a parameter, bypassing autograd, and all-reduce it, which one rank does not change.
 
     The result is also written to ``new``, with which the caller compares the parameter.
     """
@@ -84,7 +82,7 @@ WRITES = {
     ),
     'parameter replaced': replace,
     'loaded': lambda model, name, new: model.load_state_dict({**model.state_dict(), name: new}),
-    'broadcast': broadcast,
+    'storage written': write_storage,
     'all_reduce': all_reduce,
 }
 PARAMETERS = [
@@ -94,7 +92,8 @@ PARAMETERS = [
     'blocks.0.attn.rel_pos_h',
     'blocks.0.attn.rel_pos_bias.relative_position_bias_table',
 ]
-# Changes that are noticed without reading the parameters, as for a frozen model.
+# Changes that are noticed without comparing values. With `frozen=True`, only these are: the others
+# leave both the tensor and its version counter as they are.
 NOTICED_IF_FROZEN = {'in place', 'data replaced', 'parameter replaced', 'loaded'}
 
 
@@ -122,7 +121,7 @@ def test_outputs_follow_every_change_of_a_parameter(tiny_hybrid, name, write, fr
     assert not torch.equal(before, after)
 
 
-def test_folded_values_are_computed_once_per_grid(tiny_hybrid):
+def test_folded_values_are_computed_once_while_the_grid_stays(tiny_hybrid):
     model, calls = hybrid(tiny_hybrid), Counter()
 
     def counted(name: str, function: Callable) -> Folded:
@@ -132,14 +131,15 @@ def test_folded_values_are_computed_once_per_grid(tiny_hybrid):
 
         return Folded(call)
 
-    # In place of `fold`, so that the methods behind the cache are counted.
+    # This does by hand what `fold` does, so that the methods behind the cache are counted.
     convolutions = [module for module in model.modules() if isinstance(module, StdConv2d)]
     for convolution in convolutions:
         convolution.kernel = counted('kernel', convolution.kernel)
     model.position.table = counted('table', model.position.table)
     with torch.no_grad():
-        for side in (32, 32, 40, 40):
-            model(torch.randn(1, 3, 32, side))
+        for width in (32, 32, 40, 40):
+            model(torch.randn(1, 3, 32, width))
+    # Kernels do not depend on the grid; the table is resized for each of the two.
     assert calls == dict(kernel=len(convolutions), table=2)
 
 
@@ -223,6 +223,7 @@ def test_concurrent_threads_get_correct_outputs(tiny_hybrid, monkeypatch):
 
     All passes are applied.
     """
+    # So that oneDNN also runs the MLPs of this tiny model, where it is available.
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
     model = optimize(hybrid(tiny_hybrid))
     images = [

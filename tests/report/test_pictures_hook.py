@@ -1,5 +1,7 @@
 """Pictures that the hook logs during a run, drawn with the weights that are validated."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from matplotlib.figure import Figure
@@ -9,6 +11,7 @@ from torch import nn
 
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import PicturesHook
+from vit_plugin.report import pictures_hook
 from vit_plugin.report.pictures import pictures
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -87,5 +90,27 @@ def test_invalid_arguments_raise(tmp_path):
     with rejects("no picture 'attentions'; give some of attention, rollout"):
         PicturesHook(pictures=['attentions'])
     cfg = tiny_cfg(tmp_path, custom_hooks=[dict(type='vit_plugin.PicturesHook', samples=[10**6])])
-    with rejects('no sample 1000000'):
+    with rejects(r'no sample 1000000, since the validation set has \d+ samples; give others'):
         build(cfg).train()
+
+
+@pytest.mark.parametrize('number', [2, 5])
+def test_by_default_the_first_three_samples_that_exist_are_drawn(monkeypatch, number):
+    drawn = []
+    monkeypatch.setattr(pictures_hook.PreparedImage, 'from_batch', lambda model, batch: batch[0])
+    monkeypatch.setattr(
+        pictures_hook, 'log_image', lambda runner, name, figure: drawn.append((name, figure))
+    )
+    monkeypatch.setitem(pictures.PER_IMAGE, 'features', lambda model, image: image)
+    loader = SimpleNamespace(dataset=[*range(number)])
+    runner = SimpleNamespace(model=nn.Identity(), val_dataloader=loader)
+    PicturesHook().after_val_epoch(runner)
+    assert drawn == [(f'features_{i}', i) for i in range(min(3, number))]
+
+
+def test_missing_sample_raises_on_every_rank(monkeypatch):
+    monkeypatch.setattr(pictures_hook, 'is_main_process', lambda: False)
+    loader = SimpleNamespace(dataset=[0, 1])
+    runner = SimpleNamespace(model=nn.Identity(), val_dataloader=loader)
+    with rejects('no sample 2'):
+        PicturesHook(samples=[2]).after_val_epoch(runner)

@@ -5,7 +5,7 @@ import torch
 from vit_plugin.models.layers import Attention, BlockCfg
 
 
-def small(embed_dims: int, num_heads: int, **options) -> BlockCfg:
+def block_cfg(embed_dims: int, num_heads: int, **options) -> BlockCfg:
     """The config of a block whose MLP has twice its width."""
     return BlockCfg(
         embed_dims=embed_dims, num_heads=num_heads, feedforward_channels=2 * embed_dims, **options

@@ -80,7 +80,10 @@ class BlockOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowOptions:
-    """Attention within windows (arXiv:2203.16527). It allows no tokens before the patches.
+    """Attention within windows (arXiv:2203.16527).
+
+    Backbones whose ``tokens_in_windows`` is false allow no tokens before the patches. In the
+    others, these are divided over the windows.
 
     Attributes:
         size: side of the windows in patches.

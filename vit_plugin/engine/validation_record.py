@@ -37,7 +37,7 @@ class ValidationRecord:
         unit: what the run counts, ``'epoch'`` or ``'iter'``.
         rows: the rows.
         lower_is_better: names of the metrics that are errors, which metric classes list in their
-            attribute ``errors``.
+            attribute ``lower_is_better``.
     """
 
     def __init__(self, runner: Runner, resumed: Mapping[str, Any]) -> None:
@@ -47,7 +47,7 @@ class ValidationRecord:
         self.lower_is_better = {
             name
             for metric in getattr(evaluator, 'metrics', ())
-            for name in getattr(metric, 'errors', ())
+            for name in getattr(metric, 'lower_is_better', ())
         }
         self._start = time.perf_counter() - resumed.get('seconds', 0.0)
 

@@ -1,6 +1,12 @@
-"""What classification and pre-training share: schedules, image size and test transforms."""
+"""Helpers for classification, which pre-training reuses.
 
+They read the class folders, choose the image size, and give the schedules and the test transforms.
+"""
+
+import logging
 import math
+
+from mmengine.logging import print_log
 
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
@@ -16,19 +22,20 @@ from .task_recipe import Pipeline, typical_size
 # Bounds for training from scratch: the largest side in pixels, and the fewest patches along a side.
 MAX_SCRATCH_SIDE, MIN_SCRATCH_PATCHES = 224, 4
 MAX_SMALL_MODEL_SIDE = 128  # pixels
-# Training from scratch follows arXiv:2111.06377, Appendix A.2, and arXiv:2205.01580, with twice its
-# rate, since small data sets give fewer steps. The BatchNorm of the small hybrid needs a minimum of
-# images in a batch.
+# Training from scratch follows arXiv:2111.06377, Appendix A.2, and arXiv:2205.01580. The latter has
+# a rate of 1e-3 for 1024 images. Small data sets give fewer steps, so the rate of `scratch`, scaled
+# by `Schedule.rate_for`, is twice as high, and that of `SMALL_MODEL` four times. The BatchNorm of
+# the small hybrid needs the minimum of `batch`.
 SMALL_MODEL = Schedule(
     steps=1500,
     epochs=(10, 100),
     batch=(16, 128),
     rate=1e-3,
     rate_batch=64,
-    length=20,
+    schedule_epochs=20,
     weight_decay=0.1,
 )
-# Schedules by the keys of StartingPoint.schedule_key.
+# Schedules by the value of `StartingPoint.schedule_key`; `small_on_gpu` replaces `small` on a GPU.
 CLASSIFIER_SCHEDULES = dict(
     small=SMALL_MODEL,
     small_on_gpu=SMALL_MODEL._replace(steps=20_000, epochs=(50, 300)),
@@ -38,7 +45,7 @@ CLASSIFIER_SCHEDULES = dict(
         batch=(8, 128),
         rate=1e-3,
         rate_batch=256,
-        length=20,
+        schedule_epochs=20,
         weight_decay=0.1,
     ),
     stem=Schedule(
@@ -47,7 +54,7 @@ CLASSIFIER_SCHEDULES = dict(
         batch=(8, 64),
         rate=2e-3,
         rate_batch=256,
-        length=10,
+        schedule_epochs=10,
         rate_factors=SLOWER_STEM,
     ),
     fine_tuned=Schedule(
@@ -56,7 +63,7 @@ CLASSIFIER_SCHEDULES = dict(
         batch=(8, 64),
         rate=5e-4,
         rate_batch=256,
-        length=10,
+        schedule_epochs=10,
         layer_decay=0.75,
     ),
 )
@@ -66,9 +73,8 @@ def read_classes(tree: Tree, request: Request) -> Listing:
     """The images and their classes.
 
     Raises:
-        ConfigError: see
-            :func:`~anyfolder.readers.class_folders.read_class_folders`. For a folder
-            with boxes, masks or depth it names ``--task``.
+        ConfigError: see :func:`~anyfolder.readers.class_folders.read_class_folders`. If the folder
+            has boxes, masks or depth maps, the message names the ``--task`` for them.
     """
     return read_class_folders(tree, request.work_dir, request.skip_invalid)
 
@@ -76,11 +82,11 @@ def read_classes(tree: Tree, request: Request) -> Listing:
 def image_size(start: StartingPoint, listing: Listing) -> int:
     """The side of the model's square input, in pixels.
 
-    With weights, it is the side they were trained at. The same holds for another library's
-    classifier, whose config states its size. Otherwise it is the shorter side of the data, rounded
-    up to whole patches, between 4 x 4 patches and 224 px, or 128 px for a small model.
+    With weights, it is the side that they were trained at. Another library's classifier has the
+    size in its config, even without weights. Otherwise it is the shorter side of the data, rounded
+    up to whole patches. It has at least 4 patches, and at most 224 pixels (small models: 128).
     """
-    if not start.from_scratch or (start.wrapped and start.pooled_output):
+    if not start.from_scratch or start.is_wrapped_classifier:
         return start.native_size()
     shorter = min(typical_size(listing.train))
     stride = start.patch_side(shorter)
@@ -96,8 +102,19 @@ def resizing(start: StartingPoint) -> Section:
 
 
 def evaluation_pipeline(start: StartingPoint, size: int) -> Pipeline:
-    """The test transforms, with timm's ``crop_pct`` and ``crop_mode``."""
+    """The test transforms, with timm's ``crop_pct`` and ``crop_mode``.
+
+    For the ``crop_mode`` ``'border'``, which pads, they crop the center instead, with a warning.
+    """
     pixels, resize = start.pixels, resizing(start)
+    if pixels['crop_mode'] == 'border':
+        print_log(
+            'The weights were trained on images padded to a square (crop_mode border); here their '
+            'center is cropped instead.',
+            'current',
+            logging.WARNING,
+        )
+    # The center crop of this side then keeps `crop_pct` of the resized image.
     resized_side = math.floor(size / pixels['crop_pct'])
     steps: Pipeline = [dict(type='LoadImageFromFile')]
     is_squashed = pixels['crop_mode'] == 'squash'
@@ -105,6 +122,6 @@ def evaluation_pipeline(start: StartingPoint, size: int) -> Pipeline:
         steps.append(dict(type='Resize', scale=(resized_side, resized_side), **resize))
     else:
         steps.append(dict(type='ResizeEdge', scale=resized_side, edge='short', **resize))
-    if not is_squashed or resized_side != size:
+    if not is_squashed or resized_side != size:  # a squashed image may have the size already
         steps.append(dict(type='CenterCrop', crop_size=size))
     return [*steps, dict(type='PackInputs')]

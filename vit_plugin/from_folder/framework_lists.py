@@ -8,7 +8,7 @@ from anyfolder.readers.records import Records
 from vit_plugin.errors import ConfigError
 
 
-def as_lines(listing: Listing, records: Records, with_labels: bool) -> str:
+def as_text_list(listing: Listing, records: Records, with_labels: bool) -> str:
     """Images as lines of text, each with the number of its class if ``with_labels``.
 
     Raises:

@@ -24,15 +24,19 @@ from .task_recipe import TaskRecipe
 CONTINUED_TASKS: tuple[str, ...] = ('detection', 'instance', 'segmentation')
 # Schedules of detection and dense prediction, by StartingPoint.schedule_key.
 DENSE_SCHEDULES = dict(
-    small=Schedule(steps=1000, epochs=(12, 72), batch=(4, 4), rate=5e-4, rate_batch=4, length=12),
-    scratch=Schedule(steps=2000, epochs=(12, 72), batch=(4, 4), rate=5e-4, rate_batch=4, length=12),
+    small=Schedule(
+        steps=1000, epochs=(12, 72), batch=(4, 4), rate=5e-4, rate_batch=4, schedule_epochs=12
+    ),
+    scratch=Schedule(
+        steps=2000, epochs=(12, 72), batch=(4, 4), rate=5e-4, rate_batch=4, schedule_epochs=12
+    ),
     stem=Schedule(
         steps=1000,
         epochs=(12, 72),
         batch=(4, 4),
         rate=5e-4,
         rate_batch=4,
-        length=12,
+        schedule_epochs=12,
         rate_factors=SLOWER_STEM,
     ),
     fine_tuned=Schedule(
@@ -41,7 +45,7 @@ DENSE_SCHEDULES = dict(
         batch=(4, 4),
         rate=5e-4,
         rate_batch=4,
-        length=12,
+        schedule_epochs=12,
         layer_decay=0.8,
         rate_factors=SLOWER_BACKBONE,
     ),

@@ -58,7 +58,7 @@ class Pretraining(TaskRecipe):
             batch=(16, 256),
             rate=1e-3,
             rate_batch=256,
-            length=10,
+            schedule_epochs=10,
             weight_decay=0.05,
             layer_decay=1.0,
         )

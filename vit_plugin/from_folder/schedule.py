@@ -31,8 +31,8 @@ class Schedule(NamedTuple):
         epochs: minimum and maximum of epochs.
         batch: minimum and maximum of images in a batch.
         rate: the learning rate for batches of ``rate_batch`` images.
-        length: epochs that the written schedule covers, one of them for warm-up; it is stretched to
-            the length of the run.
+        schedule_epochs: epochs that the written schedule covers, one of them for warm-up; it is
+            stretched to the length of the run.
         weight_decay: weight decay, except for norms, biases and positions.
         layer_decay: layer-wise decay: the factor of the rate from a block to the one before it.
         rate_factors: factors of the rate, by a substring of the parameters' names.
@@ -45,7 +45,7 @@ class Schedule(NamedTuple):
     batch: tuple[int, int]
     rate: float
     rate_batch: int
-    length: int
+    schedule_epochs: int
     weight_decay: float = 0.05
     layer_decay: float = 1.0
     rate_factors: Mapping[str, float] = {}
@@ -77,7 +77,7 @@ CONTINUED_DETECTOR = Schedule(
     batch=(4, 4),
     rate=1e-4,
     rate_batch=16,
-    length=12,
+    schedule_epochs=12,
     weight_decay=1e-4,
     layer_decay=0.8,
 )
@@ -134,7 +134,7 @@ def training_sections(
             dict(type='LinearLR', start_factor=0.01, end=1, convert_to_iter_based=True),
             dict(type='CosineAnnealingLR', begin=1, convert_to_iter_based=True),
         ],
-        schedule_length=schedule.length,
+        schedule_length=schedule.schedule_epochs,
         train_cfg=dict(by_epoch=True, max_epochs=epochs, val_interval=interval),
         val_cfg=dict(),
         test_cfg=dict(),

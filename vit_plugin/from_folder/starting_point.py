@@ -204,12 +204,18 @@ class StartingPoint:
             return {}
         return pooled
 
+    @property
+    def is_wrapped_classifier(self) -> bool:
+        """True for another library's backbone that has a classifier."""
+        return bool(self.wrapped and self.pooled_output)
+
     @cached_property
     def wrapped_classes(self) -> list[str]:
         """The class names of another library's classifier in the weights; empty if unknown."""
-        if not (self.wrapped and self.pooled_output and self._checkpoint):
+        checkpoint = self._checkpoint
+        if not (self.is_wrapped_classifier and checkpoint):
             return []
-        return [*as_run(self._checkpoint).dataset_meta.get('classes', ())]
+        return [*as_run(checkpoint).dataset_meta.get('classes', ())]
 
     @cached_property
     def saved_settings(self) -> Section:

@@ -27,7 +27,7 @@ from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.suggestions import check_choice
 
 from .choices import AUGMENTS, PRETRAINING, check_model, check_task_flags
-from .framework_lists import as_lines
+from .framework_lists import as_text_list
 from .mixing import Mixing
 from .request import Request
 from .schedule import Schedule
@@ -144,7 +144,7 @@ class TaskRecipe:
 
     def list_of(self, split: Split) -> str:
         """The content of the file that lists a split's images; by default one path per line."""
-        return as_lines(self.listing, self.listing.parts[split], with_labels=False)
+        return as_text_list(self.listing, self.listing.parts[split], with_labels=False)
 
     def dataset(self, split: Split) -> Section:
         """The data set of a split, without its pipeline and classes."""

@@ -6,7 +6,7 @@ from torch import nn
 from .channels_last import use_channels_last, use_contiguous
 from .fold import fold, unfold
 from .onednn import use_onednn, use_torch
-from .twins import merge_twins, split_twins
+from .twins import fuse_twins, unfuse_twins
 
 
 def optimize(
@@ -36,7 +36,7 @@ def optimize(
         use_channels_last(model)
         use_onednn(model)
         fold(model, frozen)
-        merge_twins(model, frozen)
+        fuse_twins(model, frozen)
     return model
 
 
@@ -47,7 +47,7 @@ def restore(model: nn.Module) -> nn.Module:
         The model.
     """
     unfold(model)
-    split_twins(model)
+    unfuse_twins(model)
     use_torch(model)
     use_contiguous(model)
     return model

@@ -1,4 +1,4 @@
-"""Precompute kernels and position tables, and merge two-branch convolutions, for an export.
+"""Precompute kernels and position tables, and fuse two-branch convolutions, for an export.
 
 :mod:`.fold` caches the same tensors, but a traced graph would compute them again in each run. So
 here they replace the parameters while the graph is traced.
@@ -39,7 +39,7 @@ class Precomputed(NamedTuple):
 
 @contextmanager
 def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> Iterator[None]:
-    """Within this context, results of methods are precomputed, and two-branch convolutions merged.
+    """Within this context, results of methods are precomputed, and two-branch convolutions fused.
 
     Each parameter is replaced by the result of its method, and the method returns it unchanged.
     A graph that is traced here does not compute them. Afterward the model is restored.
@@ -59,7 +59,7 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
     twins = [*_find_twins(model)]
     try:
         for owner, name, twin in twins:
-            setattr(owner, name, twin.single())
+            setattr(owner, name, twin.fused_twins())
         for entry, parameter in zip(entries, parameters, strict=True):
             with torch.no_grad():
                 result = getattr(entry.module, entry.method)(parameter, *entry.args)
@@ -83,11 +83,11 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
 def _find_twins(model: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
     """Two-branch convolutions (RepVGG) in eval mode, as (parent, name, module).
 
-    Their ``single()`` returns the merged convolution, see :mod:`.twins`.
+    Their ``fused_twins()`` returns the fused convolution, see :mod:`.twins`.
     """
     for owner in model.modules():
         for name, module in owner.named_children():
-            if hasattr(module, 'single') and not module.training:
+            if hasattr(module, 'fused_twins') and not module.training:
                 yield owner, name, module
 
 

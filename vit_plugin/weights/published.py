@@ -7,7 +7,7 @@ They must read, require or ignore each field of the ``config.json``, see
 over is an error.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -162,11 +162,13 @@ def get_typed(source: Any, name: str, annotation: Any, default: Any) -> Any:
 def without_training_prefixes(weights: Weights) -> Weights:
     """The weights without the prefixes of torch's wrappers, and of a module around the model."""
     weights = without_wrapper_prefixes(weights)
-    for prefix in MODEL_PREFIXES:
-        if weights and all(name.startswith(prefix) for name in weights):
-            names = [name.removeprefix(prefix) for name in weights]
-            return Lazy(names, lambda name, prefix=prefix: weights[prefix + name])
-    return weights
+    prefix = next((prefix for prefix in MODEL_PREFIXES if _all_begin_with(weights, prefix)), '')
+    names = [name.removeprefix(prefix) for name in weights]
+    return Lazy(names, lambda name: weights[prefix + name]) if prefix else weights
+
+
+def _all_begin_with(names: Collection[str], prefix: str) -> bool:
+    return bool(names) and all(name.startswith(prefix) for name in names)
 
 
 def without_model_prefix(name: str) -> str:

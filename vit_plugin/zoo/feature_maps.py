@@ -1,4 +1,7 @@
-"""Build timm models that return feature maps, and read the strides and channels of the maps."""
+"""Build timm models that return feature maps, and read their own descriptions.
+
+These are the module, channels and stride of each map, the name of the classifier, and the pooling.
+"""
 
 from functools import cache
 from typing import Any
@@ -21,8 +24,15 @@ ANY_SIZE: tuple[dict[str, Any], ...] = (
 FILES_WITHOUT_NORM = ('hiera', 'hieradet_sam2')
 
 
-def build_timm(name: str, **options: Any) -> nn.Module:
+def build_timm(
+    name: str, subject: str = 'TimmBackbone: model_name', /, **options: Any
+) -> nn.Module:
     """Build timm's model with random weights, for images of any size if it takes them.
+
+    Args:
+        name: timm's name of the model.
+        subject: what has this name as its value, the beginning of messages.
+        **options: arguments of timm's model.
 
     Raises:
         ConfigError: if timm has no such model, or if it returns no feature maps or does not take an
@@ -36,20 +46,25 @@ def build_timm(name: str, **options: Any) -> nn.Module:
             error = problem
             continue
         except (RuntimeError, ValueError) as problem:  # an unknown name, tag or path
+            # timm takes a name with a / for a path or a repository; its message would mislead.
             why = 'not the name of a model' if '/' in name else first_line(problem)
             raise ConfigError(
-                f'TimmBackbone: model_name={name!r}: {why}; timm {timm.__version__} lists its '
-                'names with timm.list_models().'
+                f'{subject}={name!r}: {why}; timm {timm.__version__} lists its names with '
+                'timm.list_models().'
             ) from problem
         if not hasattr(model, 'forward_intermediates'):
             raise ConfigError(
-                f'TimmBackbone: {name} of timm {timm.__version__} does not return feature maps '
-                '(forward_intermediates); take another model.'
+                f'{subject}={name!r}: this model of timm {timm.__version__} does not return '
+                'feature maps (forward_intermediates); take another model.'
             )
         return model
+    if not options:
+        raise ConfigError(
+            f'{subject}={name!r}: timm cannot build this model ({error}); take another one.'
+        ) from error
     raise ConfigError(
-        f'TimmBackbone: {name} rejects one of {", ".join(options)} ({error}); leave it out.'
-    )
+        f'{subject}={name!r} rejects one of {", ".join(options)} ({error}); leave it out.'
+    ) from error
 
 
 def feature_infos(model: nn.Module) -> list[dict[str, Any]]:
@@ -71,10 +86,10 @@ def map_indices(name: str, stride: int) -> tuple[int, ...]:
     if not timm.is_model(name):
         return ()
     with torch.device('meta'):
-        strides = [info['reduction'] for info in feature_infos(build_timm(name))]
+        strides = [info['reduction'] for info in feature_infos(build_timm(name, 'stem of arch'))]
     if stride not in strides:
         raise ConfigError(
-            f'{name} of timm has no feature map of the stride {stride}; behind the / of arch give '
+            f'{name} of timm has no feature map of the stride {stride}; after the / of arch give '
             f'one of {", ".join(map(str, dict.fromkeys(strides)))}.'
         )
     last = max(i for i, stride_of_map in enumerate(strides) if stride_of_map == stride)
@@ -103,7 +118,7 @@ def find_classifier(model: nn.Module, name: str) -> str:
 
 
 def map_pooling(model: nn.Module) -> str:
-    """How a model pools its last map, by timm's name."""
+    """How a model pools its last map, as timm's name of the pooling, such as ``'avg'``."""
     pooling = getattr(model, 'global_pool', '')
     if isinstance(pooling, str) and pooling:
         return pooling
@@ -126,7 +141,7 @@ def feature_modules(model: nn.Module) -> list[nn.Module]:
     ]
 
 
-def takes_norm(model: nn.Module) -> bool:
+def supports_final_norm(model: nn.Module) -> bool:
     """True if ``forward_intermediates`` of this model takes ``norm=True``."""
     timm_file = type(model).__module__.rpartition('.')[2]
     return timm_file not in FILES_WITHOUT_NORM

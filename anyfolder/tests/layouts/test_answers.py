@@ -13,7 +13,7 @@ from unclear_scenes import UNCLEAR, box_table, box_table_without_header, boxes_n
 
 import anyfolder
 from anyfolder.errors import InputError
-from anyfolder.layouts.layout_text import as_lines
+from anyfolder.layouts.layout_text import layout_as_yaml
 from anyfolder.layouts.path_pattern import PathPattern
 from anyfolder.layouts.patterns_of_files import paired_patterns, patterns_of
 
@@ -149,6 +149,6 @@ def test_patterns_of_files():
 
 def test_layout_text_has_quotes_only_where_needed():
     content = dict(format='masks', images='{split}/*.jpg', classes={'0': None, '#ff0000': 'no'})
-    assert as_lines(content) == (
+    assert layout_as_yaml(content) == (
         "format: masks\nimages: '{split}/*.jpg'\nclasses: {'0': ~, '#ff0000': 'no'}\n"
     )

@@ -259,6 +259,43 @@ def test_classes_of_masks_may_be_values_and_colors(scene):
         read(scene, 'segmentation')
 
 
+def write_object_masks(scene, mask_name='{}', **keys):
+    """Four images with a mask of the values 0, 1 and 7 each, and a layout with further keys."""
+    values = np.zeros((30, 40), np.uint8)
+    values[5:9, 10:20], values[15:20, 4:10] = 1, 7
+    for i in range(4):
+        scene.images(f'x/{i}.jpg')
+        scene.array(f'y/{mask_name.format(i)}.png', values)
+    lay_out(
+        scene,
+        'format: objects',
+        "images: 'x/{name}.jpg'",
+        "labels: 'y/{name}.png'",
+        *(f'{key}: {value}' for key, value in keys.items()),
+    )
+
+
+def test_masks_that_number_objects_are_read(scene):
+    write_object_masks(scene, classes='{0: ~, 1: cat, 7: dog}')
+    assert boxes_of(read(scene, 'detection')) == {('cat', 10, 5, 10, 4), ('dog', 4, 15, 6, 5)}
+
+
+def test_values_of_object_masks_without_a_name_raise(scene):
+    write_object_masks(scene, classes='{0: ~, 1: cat}')
+    words = (
+        r'masks have values without a class \(4, the first is .*0\.png \(.*names no class for the '
+        r'mask value 7; .*name them in classes, or leave'
+    )
+    with rejects(words):
+        read(scene, 'detection')
+
+
+def test_object_masks_without_an_image_raise(scene):
+    write_object_masks(scene, 'other {}', classes='{0: ~, 1: cat, 7: dog}')
+    with rejects('none to train on'):
+        read(scene, 'detection')
+
+
 def test_tables_may_name_depth_maps(scene):
     rows = []
     for i in range(4):

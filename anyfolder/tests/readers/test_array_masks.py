@@ -61,6 +61,21 @@ def test_negative_numbers_become_pixels_without_a_class(tmp_path, dtype):
     assert np.array_equal(data.class_map(data.splits['train'][0]), mask_of(0, 1, 255))
 
 
+def test_suffix_may_be_in_upper_case(tmp_path):
+    write_arrays(tmp_path, mask_of(0, 1))
+    for file in [*tmp_path.rglob('*.npy')]:
+        file.rename(file.with_suffix('.NPY'))
+    run_code_in_error(tmp_path)
+    assert len([*tmp_path.rglob('masks/*.png')]) == 6
+
+
+def test_code_stops_at_numbers_that_do_not_fit_16_bits(tmp_path):
+    write_arrays(tmp_path, mask_of(0, 1).astype(np.int32) * 70_000)
+    with pytest.raises(subprocess.CalledProcessError):
+        run_code_in_error(tmp_path)
+    assert not [*tmp_path.rglob('masks/*.png')]
+
+
 @pytest.mark.parametrize(
     ('values', 'subfolder', 'first'),
     [

@@ -43,7 +43,7 @@ def test_incomplete_and_invalid_json_lines_raise(tmp_path):
     hugging_face(tmp_path)
     path = tmp_path / 'train/metadata.jsonl'
     path.write_text(path.read_text().replace('["square", "bar"]', '["bar"]', 1))
-    with rejects(r'jsonl.* an image or a box that is incomplete for the format Hugging Face'):
+    with rejects(r'jsonl.* an image or a box that is invalid for the format Hugging Face'):
         names(tmp_path)
     path.write_text('[1]\n{')
     with rejects('does not have a JSON object on each line'):

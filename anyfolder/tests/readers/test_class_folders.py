@@ -543,6 +543,21 @@ def test_output_folders_are_classes_if_they_have_only_images(tmp_path, split, wi
     assert any('named as program output' in what for what in notes_of(listing))
 
 
+def test_output_folder_is_left_out_if_two_classes_remain_with_one_named_as_output(tmp_path):
+    write_digits(tmp_path)
+    shutil.rmtree(tmp_path / 'digit 2')
+    (tmp_path / 'digit 0').rename(tmp_path / 'results')
+    (tmp_path / 'outputs').mkdir()
+    Image.new('RGB', (8, 8)).save(tmp_path / 'outputs/0.png')
+    (tmp_path / 'outputs/log.txt').write_text('epoch 1')
+    listing = read(tmp_path)
+    assert listing.classes == ('digit 1', 'results')
+    notes = notes_of(listing)
+    left_out = [what for what in notes if what.startswith('folders left out, since they are named')]
+    kept = [what for what in notes if what.startswith('classes named as program output')]
+    assert (len(left_out), len(kept)) == (1, 1)
+
+
 @pytest.mark.parametrize('name', ['test', 'val'])
 def test_folder_with_only_a_list_is_not_a_split(tmp_path, name):
     write_digits(tmp_path, per_class=10)

@@ -9,7 +9,7 @@ from anyfolder.readers import file_contents
 from anyfolder.readers.box_folders import read_annotated_folder
 from anyfolder.readers.box_formats import formats_of
 from anyfolder.readers.class_folders import read_class_folders
-from anyfolder.readers.file_contents import FileContents, rejecting_incomplete
+from anyfolder.readers.file_contents import FileContents, rejecting_malformed
 from anyfolder.readers.image_tree import Tree
 
 PARSERS = ['read_json', 'read_yaml', 'read_xml', 'read_lines']
@@ -57,9 +57,9 @@ def test_classes_in_yaml_stay_text(tmp_path):
     assert FileContents().yaml(tmp_path / 'a.yaml') == dict(names=['no', '007'])
 
 
-def test_incomplete_content_raises_one_sentence():
+def test_malformed_content_raises_one_sentence():
     with (
-        rejects("'a.json' has a shape that is incomplete for the format LabelMe .KeyError: .*"),
-        rejecting_incomplete('a.json', 'a shape', 'LabelMe'),
+        rejects("'a.json' has a shape that is invalid for the format LabelMe .KeyError: .*"),
+        rejecting_malformed('a.json', 'a shape', 'LabelMe'),
     ):
         {}['points']

@@ -33,6 +33,10 @@ def write_table(path: Path, header: str, rows: Iterable[str]) -> None:
         # the first column names images, too, but other ones; only the second has suffixes
         ('train.csv', 'id,picture,label', '{j},{i}.jpg,{c}'),
         ('train.csv', 'nr,photo,label', '{j},{i}.jpg,{c}'),
+        # of two columns without suffixes, the likelier title counts, whatever the order
+        ('train.csv', 'id,file,label', '{j},{i},{c}'),
+        ('train.csv', 'name,Image_ID,label', '{j},{i},{c}'),
+        ('train.csv', 'id,image,label', '000{j},000{i},{c}'),
         # the index is also the name of another image
         ('train.csv', 'Unnamed: 0,picture,y', '{j},{i},{c}'),
         ('train.csv', '"name";"labels";"weight"', '"{i}.jpg";"{c}";"1,5"'),

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from attention_reference import small
+from attention_reference import block_cfg
 from timm.models.beit import gen_relative_position_index
 from torch import nn
 
@@ -16,7 +16,7 @@ def layer_of(grid, has_tokens=True, form='bias', **cfg):
     """An attention layer for this grid, with random parameters."""
     positions = RelativePositions(grid, form, has_tokens)
     layer_class = BiasWindowAttention if cfg.get('window') else BiasAttention
-    layer = layer_class(small(16, 2, relative=positions, **cfg)).double().eval()
+    layer = layer_class(block_cfg(16, 2, relative=positions, **cfg)).double().eval()
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
     return layer

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from attention_reference import reference, small
+from attention_reference import block_cfg, reference
 from torch.autograd.graph import saved_tensors_hooks
 
 from vit_plugin.models.layers import RelativeAttention, relative_position
@@ -12,7 +12,7 @@ from vit_plugin.models.layers.relative_position import relative_table
 
 @pytest.mark.parametrize('prefix', [0, 1, 3])
 def test_output_and_weights_equal_the_formula(prefix):
-    layer = RelativeAttention(small(32, 4, relative=RelativePositions((3, 4))))
+    layer = RelativeAttention(block_cfg(32, 4, relative=RelativePositions((3, 4))))
     for table in (layer.rel_pos_h, layer.rel_pos_w):
         torch.nn.init.normal_(table)
     x = torch.randn(2, prefix + 12, 32)
@@ -26,7 +26,7 @@ def test_output_and_weights_equal_the_formula(prefix):
 def test_gradients_equal_those_of_the_formula(monkeypatch, part_elements, saved_elements):
     monkeypatch.setitem(relative_position.PART_ELEMENTS, 'cpu', part_elements)
     monkeypatch.setattr(relative_position, 'SAVED_ELEMENTS', saved_elements)
-    layer = RelativeAttention(small(16, 2, relative=RelativePositions((2, 3)))).double()
+    layer = RelativeAttention(block_cfg(16, 2, relative=RelativePositions((2, 3)))).double()
     x = torch.randn(1, 7, 16, dtype=torch.float64)
     grads = [
         torch.autograd.grad(output.square().sum(), list(layer.parameters()))
@@ -37,7 +37,7 @@ def test_gradients_equal_those_of_the_formula(monkeypatch, part_elements, saved_
 
 
 def test_large_biases_are_not_saved_for_the_backward_pass(monkeypatch):
-    layer = RelativeAttention(small(16, 2, relative=RelativePositions((8, 8))))
+    layer = RelativeAttention(block_cfg(16, 2, relative=RelativePositions((8, 8))))
     x = torch.randn(1, 64, 16)
 
     def largest_saved_tensor() -> int:
@@ -59,7 +59,7 @@ def test_large_biases_are_not_saved_for_the_backward_pass(monkeypatch):
 
 
 def test_the_first_queries_alone_give_the_same_output_and_train_the_tables():
-    layer = RelativeAttention(small(32, 4, relative=RelativePositions((2, 2))))
+    layer = RelativeAttention(block_cfg(32, 4, relative=RelativePositions((2, 2))))
     x = torch.randn(2, 5, 32)
     alone = layer(x, (2, 2), 1)
     torch.testing.assert_close(alone, layer(x, (2, 2))[:, :1])

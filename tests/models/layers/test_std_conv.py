@@ -61,7 +61,7 @@ def test_a_constant_filter_becomes_zero_and_has_a_finite_gradient():
 
 
 @pytest.mark.nightly
-def test_standardization_is_one_graph_to_a_compiler():
+def test_standardization_compiles_to_one_graph():
     weight = torch.randn(3, 2, 3, 3, requires_grad=True)
     grad = torch.randn(3, 2, 3, 3)
     compiled = torch.compile(standardize, backend='aot_eager', fullgraph=True)
@@ -103,11 +103,11 @@ def test_pool_pads_with_minus_infinity(size):
 
 @pytest.mark.parametrize('size', [(8, 8), (7, 7), (8, 7), (5, 12), (3, 3), (4, 4)])
 @pytest.mark.parametrize('padding', ['same', 'valid'])
-def test_pool_with_and_without_gradients(size, padding):
+def test_pool_gives_the_same_values_with_and_without_gradients(size, padding):
     image = torch.randn(2, 3, *size)
     image[0, 0, 1, 1] = torch.nan
     before = image.clone()
-    out = max_pool(image, padding)
+    out = max_pool(image, padding)  # computed by rows on a CPU
     with_gradients = max_pool(image.clone().requires_grad_(), padding)
     torch.testing.assert_close(out, with_gradients, rtol=0, atol=0, equal_nan=True)
     assert out.is_contiguous()

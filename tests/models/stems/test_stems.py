@@ -1,4 +1,4 @@
-"""What holds for every stem, and details of single ones."""
+"""Properties that every stem has, and details of single stems."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ from vit_plugin.models import (
 from vit_plugin.models.layers.std_conv import standardize
 from vit_plugin.models.stems import Stem
 
-# Classes of stems, with arguments.
+# By name, the class of a stem and its arguments, for the tests that all stems must pass.
 STEMS = {
     'patch': (PatchEmbed, dict(patch_size=8)),
     'patch_norm_act': (
@@ -37,7 +37,7 @@ STEMS = {
     'resnet_small': (ResNetEmbed, dict(stage_depths=(1,), width=32, root_stride=1, patch_size=2)),
     'resnet_stride_2': (ResNetEmbed, dict(stage_depths=(1, 1), width=32, root_stride=2)),
     'resnet_with_root': (ResNetEmbed, dict(stage_depths=(1, 1), width=32, with_root=True)),
-    'resnet_pooled_root_with_root': (ResNetEmbed, dict(stage_depths=(), width=32, with_root=True)),
+    'resnet_root_only_with_root': (ResNetEmbed, dict(stage_depths=(), width=32, with_root=True)),
     'resnet_transunet': (
         ResNetEmbed,
         dict(stage_depths=(1, 1, 1), width=32, numerics='transunet', with_root=True),
@@ -159,7 +159,10 @@ def test_the_name_of_a_timm_cnn_may_have_the_prefix_of_timm():
 
 @pytest.mark.parametrize('name', ['patch', 'resnet', 'timm'])
 def test_gray_images_are_repeated_over_the_channels(name):
-    """The kernel's channels are not summed, which standardized weights would not allow."""
+    """A stem repeats a gray image, instead of summing its kernel over the input channels.
+
+    With standardized weights, which are normalized over these channels, the sum would differ.
+    """
     stem, gray = build(name).eval(), torch.randn(2, 1, 32, 32)
     torch.testing.assert_close(stem(gray)[0], stem(gray.repeat(1, 3, 1, 1))[0])
 
@@ -200,8 +203,9 @@ def test_activation_checkpointing_changes_no_gradient(name):
     images = torch.randn(2, 3, 48, 40)
     for stem in (plain, recomputing):
         stem.train()(images)[0].square().sum().backward()
-    for (key, ours), theirs in zip(plain.named_parameters(), recomputing.parameters(), strict=True):
-        torch.testing.assert_close(ours.grad, theirs.grad, msg=key)
+    pairs = zip(plain.named_parameters(), recomputing.parameters(), strict=True)
+    for (parameter_name, expected), recomputed in pairs:
+        torch.testing.assert_close(recomputed.grad, expected.grad, msg=parameter_name)
 
 
 def test_a_pooled_stage_equals_its_formula():
@@ -247,20 +251,21 @@ def test_a_whitened_root_gives_uncorrelated_maps_without_parameters():
     )
     root = stem.backbone[0]
     assert not list(root.parameters())
-    filters = root.filters.flatten(1)
+    filters = root.filters.flatten(1)  # (12, 3 * 2 * 2)
     torch.testing.assert_close(filters @ filters.T, torch.eye(12))
-    root.act = nn.Identity()
+    root.act = nn.Identity()  # the linear maps are compared
     images = torch.randn(50, 5, 34, 34)
     for axis in (1, 2, 3):  # a moving sum makes neighbors similar, as in photographs
         images = sum(images.unfold(axis, 3, 1).unbind(-1))
     maps = root(images)
     assert maps.shape == (50, 24, 32, 32)
     torch.testing.assert_close(maps[:, 12:], -maps[:, :12])
-    pixels = images.unfold(2, 2, 1).unfold(3, 2, 1).transpose(0, 1)  # (3, 50, 31, 31, 2, 2)
-    before = torch.corrcoef(pixels.movedim((4, 5), (1, 2)).flatten(3).flatten(0, 2))
-    after = torch.corrcoef(maps[:, :12, :-1, :-1].transpose(0, 1).flatten(1)) - torch.eye(12)
-    assert before.min() > 0.1
-    assert after.abs().mean() < 0.05
+    patches = images.unfold(2, 2, 1).unfold(3, 2, 1).transpose(0, 1)  # (3, 50, 31, 31, 2, 2)
+    # The 12 values of a patch of 2 x 2 pixels are correlated, and the 12 maps of them are not.
+    values = patches.movedim((4, 5), (1, 2)).flatten(3).flatten(0, 2)  # (12, 50 * 31 * 31)
+    outputs = maps[:, :12, :-1, :-1].transpose(0, 1).flatten(1)  # without patches at the border
+    assert torch.corrcoef(values).min() > 0.1
+    assert (torch.corrcoef(outputs) - torch.eye(12)).abs().mean() < 0.05
     torch.testing.assert_close(maps.var((0, 2, 3)), torch.ones(24), rtol=0, atol=0.1)
 
 
@@ -279,7 +284,7 @@ def test_pooled_stages_without_skip_start_with_dirac_kernels():
 
 
 @pytest.mark.parametrize(
-    ('build', 'words'),
+    ('create_stem', 'words'),
     [
         (
             lambda: PooledResNetEmbed(3, 16, channels=(32, 64), whitened=True),
@@ -315,6 +320,6 @@ def test_pooled_stages_without_skip_start_with_dirac_kernels():
         ),
     ],
 )
-def test_invalid_arguments_of_stems_raise(build, words):
+def test_invalid_arguments_of_stems_raise(create_stem, words):
     with rejects(words):
-        build()
+        create_stem()

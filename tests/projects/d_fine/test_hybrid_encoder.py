@@ -1,4 +1,4 @@
-"""The hybrid encoder, the merging of its twin convolutions, and HGNetV2.
+"""The hybrid encoder, the fusion of its twin convolutions, and HGNetV2.
 
 Twin convolutions are a 3 x 3 and a 1 x 1 convolution in parallel, as in RepVGG. For inference, one
 convolution computes the same.
@@ -25,7 +25,11 @@ def encoder(**kwargs) -> nn.Module:
 
 
 def maps(rows: int = 9, columns: int = 12) -> list[torch.Tensor]:
-    """Maps of an image with sides that no stride divides."""
+    """The three maps of a batch of two, each of half the size of the one before, rounded up.
+
+    Args:
+        rows, columns: the size of the finest. With these, a size is odd and so not simply halved.
+    """
     torch.manual_seed(0)
     sides = [(-(-rows // 2**k), -(-columns // 2**k)) for k in range(3)]
     return [torch.randn(2, c, *side) for c, side in zip((8, 16, 24), sides, strict=True)]
@@ -51,15 +55,16 @@ def test_sizes_and_gradients(kind):
 def test_twin_convolutions_are_fused_for_export(kind):
     neck = encoder(kind=kind)
     for _ in range(2):
-        neck(maps())  # updates statistics
+        neck(maps())  # updates BatchNorm's running statistics, which are fused, too
     for parameter in neck.parameters():
         nn.init.normal_(parameter, std=0.2)
     neck.eval()
-    names, num_convs = [*neck.state_dict()], sum(isinstance(m, nn.Conv2d) for m in neck.modules())
+    names = [*neck.state_dict()]
+    num_convs = sum(isinstance(module, nn.Conv2d) for module in neck.modules())
     with torch.no_grad():
         expected = neck(maps())
         with precomputed(neck):
-            assert sum(isinstance(m, nn.Conv2d) for m in neck.modules()) < num_convs
+            assert sum(isinstance(module, nn.Conv2d) for module in neck.modules()) < num_convs
             actual = neck(maps())
     assert_close_maps(actual, expected)
     assert [*neck.state_dict()] == names
@@ -70,17 +75,17 @@ def test_twin_convolutions_are_fused_for_export(kind):
 def test_twin_convolutions_are_fused_by_optimize(kind, frozen):
     """Outputs stay correct after weights are changed, and after the pass is undone."""
     neck = encoder(kind=kind)
-    neck(maps())  # updates statistics
+    neck(maps())  # updates BatchNorm's running statistics
     neck.eval()
     names = [*neck.state_dict()]
-    # `single` makes one convolution of two.
-    twins = [module for module in neck.modules() if hasattr(module, 'single')]
+    # The method `fused_twins` returns one convolution for two.
+    twins = [module for module in neck.modules() if hasattr(module, 'fused_twins')]
     with torch.no_grad():
         expected = neck(maps())
         optimize(neck, frozen=frozen)
         for _ in range(2):
             assert_close_maps(neck(maps()), expected)
-        assert all(twin.forward.cached for twin in twins)  # the merged weights
+        assert all(twin.forward.cached for twin in twins)  # (states of the tensors, fused module)
         twins[0].conv1.conv.weight.mul_(2)
         changed = neck(maps())
         restore(neck)

@@ -66,7 +66,9 @@ def test_depth_maps_are_read_in_meters_with_0_for_unknown(tmp_path):
     np.save(tmp_path / 'a.npy', meters[..., None])
     for name in ('a.tiff', 'a.npy'):
         np.testing.assert_allclose(load(tmp_path / name, (2, 3)), expected, rtol=1e-6)
-    with pytest.raises(UnreadableError, match='it has 3 x 2 pixels, and its image 4 x 2'):
+    with pytest.raises(
+        UnreadableError, match='does not fit its image .it has 3 x 2 pixels, and its image 4 x 2'
+    ):
         load(tmp_path / 'a.npy', (2, 4))
 
 

@@ -1,4 +1,8 @@
-"""The Gram loss equals a transcription of ``GramLoss`` in facebookresearch/dinov3."""
+"""The Gram loss equals a transcription of ``GramLoss`` in facebookresearch/dinov3.
+
+``'zero_in_teacher'`` is what their option ``remove_only_teacher_neg`` intends: their code sets the
+teacher's cosines to 0 before it asks whether both are below 0, and so never changes the student's.
+"""
 
 import numpy as np
 import pytest
@@ -19,7 +23,7 @@ def transcribed(x: np.ndarray, target: np.ndarray, negatives: str) -> float:
                 a, b = float(student[i] @ student[j]), float(teacher[i] @ teacher[j])
                 if negatives == 'zero':  # the authors' option remove_neg
                     a, b = max(a, 0.0), max(b, 0.0)
-                elif negatives == 'zero_in_teacher' and b < 0:  # remove_only_teacher_neg
+                elif negatives == 'zero_in_teacher' and b < 0:  # intended
                     a, b = (a, 0.0) if a >= 0 else (0.0, 0.0)
                 terms.append((a - b) ** 2)
     return float(np.mean(terms))

@@ -29,8 +29,7 @@ def evaluate(pairs, classes=('background', 'disc'), metas=None, **kwargs) -> dic
         dict(
             pred_sem_seg=dict(data=torch.from_numpy(np.asarray(predicted))[None]),
             gt_sem_seg=dict(data=torch.from_numpy(np.asarray(true))[None]),
-            img_path='',
-            **meta,
+            **{'img_path': '', **meta},
         )
         for (predicted, true), meta in zip(pairs, metas or [{}] * len(pairs), strict=True)
     ]
@@ -87,6 +86,24 @@ def test_slices_of_a_case_are_one_volume():
     assert scores['mHD95'] == pytest.approx(np.percentile(both, 95))
     overlap = 2 * (predicted & true).sum() / (predicted.sum() + true.sum())
     assert scores['mDice'] == pytest.approx(100 * overlap)
+
+
+@pytest.mark.parametrize('has_number', [True, False])
+def test_slices_are_ordered_by_number_and_not_by_the_text_of_their_paths(has_number):
+    def case(indices):
+        """The scores of the slices with these indices, in this order."""
+        metas = [dict(case='a', slice=i) for i in range(len(indices))]
+        return evaluate([pairs[i] for i in indices], metas=metas, spacing=(2, 1, 1))
+
+    maps = np.random.default_rng(0).random((12, 2, 9, 9)) > 0.95
+    pairs = [*maps.astype(int)]
+    metas = [
+        dict(case='a', img_path=f'slice_{i}.npz', slice=i if has_number else None)
+        for i in range(12)
+    ]
+    scores = evaluate(pairs, metas=metas, spacing=(2, 1, 1))
+    assert scores == case(range(12))
+    assert scores != case(sorted(range(12), key=str))  # 0, 1, 10, 11, 2, ...
 
 
 def test_cases_count_equally_and_ignored_pixels_do_not_count():

@@ -182,7 +182,7 @@ def test_weights_are_adapted_to_image_size_and_channels(tmp_path):
         (dict(model_name='test_vit.no_tag'), 'Invalid pretrained tag'),
         (
             dict(model_name='test_resnet', img_size=64),
-            'test_resnet rejects one of .*img_size',
+            "test_resnet' rejects one of .*img_size",
         ),
         (
             dict(model_name='test_byobnet', out_indices=7),

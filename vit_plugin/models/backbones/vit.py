@@ -185,7 +185,7 @@ class VisionTransformer(LayeredBackbone):
         )
         stem.check_image_size(self.img_size)
         if self.one_patch_size or self.out_type in MAP_OUT_TYPES:
-            stem.check_one_size(f'{type(self).__name__}, out_type={self.out_type!r}')
+            stem.check_fixed_patch_size(f'{type(self).__name__}, out_type={self.out_type!r}')
         return stem
 
     def _build_positions(self, pos_embed: Any, grid: Grid) -> RelativePositions | None:

@@ -63,9 +63,10 @@ class PosEmbed(nn.Module):
         embed_dims: width of the tokens.
         num_prefix_tokens: number of tokens before the patches, such as the class token.
         interpolate_mode: how a learned table is resampled to other grids, a key of
-            ``TABLE_INTERPOLATIONS``.
+            ``TABLE_INTERPOLATIONS``. The types ``'none'`` and ``'sincos2d'`` accept and ignore it,
+            since the configs of published models also give it where there is no table.
         prefix_rows: whether a learned table has rows for the tokens before the patches.
-            big_vision's tables do not.
+            big_vision's tables do not. ``'none'`` and ``'sincos2d'`` ignore it, too.
         source_grid: grid (h, w) of the table in foreign checkpoints to load. Only needed if it is
             not square.
 
@@ -130,7 +131,10 @@ class LearnedPosEmbed(PosEmbed):
         return torch.tensor(self.grid)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Do nothing. At this point the loaded table already has the model's own grid."""
+        """Do nothing: before this call, the loader has resampled the table to the model's grid.
+
+        See :mod:`vit_plugin.models.loading.hooks`.
+        """
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # Checkpoints of other libraries have no grid.
@@ -190,7 +194,7 @@ class SinCos2dPosEmbed(PosEmbed):
         *args, **kwargs: see :class:`PosEmbed`.
 
     Raises:
-        ConfigError: if the width is not a multiple of 4.
+        ConfigError: if the width is not a multiple of 4, or is 4.
     """
 
     def __init__(
@@ -226,6 +230,7 @@ POS_EMBEDS: dict[str, type[PosEmbed]] = {
     'sincos2d': SinCos2dPosEmbed,
 }
 
+# 'relative' is short for `type='none', relative=True`.
 PosEmbedName = Literal['none', 'learned', 'learned_2d', 'sincos2d', 'relative']
 
 
@@ -245,15 +250,15 @@ class PosEmbedCfg(TypedDict, total=False):
 def build_positions(
     pos_embed: Mapping[str, Any], grid: Grid, embed_dims: int, num_prefix_tokens: int
 ) -> tuple[PosEmbed, RelativeForm | None, RotaryCfg | None]:
-    """Build the positions in a backbone's ``pos_embed``, see :class:`PosEmbed`.
+    """Build the positions in a backbone's ``pos_embed``, see :class:`PosEmbedCfg`.
 
     Returns:
         The positions that are added to the tokens, the form of relative positions in attention or
         None, and the config of its rotary positions or None.
 
     Raises:
-        ConfigError: for an argument that the type of positions does not have, or if the width does
-            not fit the type.
+        ConfigError: for ``endpoint`` or ``spread`` of another type than ``'sincos2d'``, or if the
+            width does not fit the type.
     """
     cfg = {'type': 'learned', 'relative': False, 'rotary': None, **pos_embed}
     kind, relative, rotary = (cfg.pop(name) for name in ('type', 'relative', 'rotary'))

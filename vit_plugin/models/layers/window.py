@@ -26,7 +26,8 @@ class InWindows(Attention):
         cfg: the config, with ``window``.
 
     Shape: tokens (B, N, embed_dims) -> the same. The last h*w are the patches. Tokens before them
-    are distributed evenly over the windows.
+    are divided evenly over the windows; most backbones allow none, see ``tokens_in_windows`` of
+    :class:`~vit_plugin.models.VisionTransformer`.
     """
 
     def __init__(self, cfg: BlockCfg) -> None:

@@ -27,7 +27,7 @@ def find_stem_weights(
     """
     if not backbone.patch_embed.is_cnn_checkpoint(weights):
         return None
-    fitted, report = backbone.patch_embed.fit(weights)
+    fitted, report = backbone.patch_embed.match_weights(weights)
     report = report.with_prefix('patch_embed.')
     unloaded = sorted(targets.keys() - report.matched.keys() - report.initialized.keys())
     report.initialized |= dict.fromkeys(unloaded, 'the checkpoint is of the CNN of the stem alone')

@@ -47,7 +47,7 @@ class StemOptions(TypedDict, total=False):
 
 
 class StemCfg(OpenDict, total=False):
-    """Entries of the configs of all stems. The constructor of each stem checks its others."""
+    """Config entries that all stems have. The constructor of each stem checks all further ones."""
 
     type: str | type
     in_channels: PositiveInt
@@ -98,10 +98,11 @@ class Stem(LoadableModule):
         frozen: whether the entire stem is frozen, as in MoCo v3's training of a pure ViT
             (arXiv:2104.02057, Section 4.3). The backbone freezes it.
         init_cfg: MMEngine's initialization config. Its entry ``type='Pretrained'`` is read by
-            :meth:`load`, before the weights of the backbone, whose ``skip`` leaves the stem out.
+            :meth:`load`, before the weights of the backbone. To keep them, leave the stem out of
+            these: give the backbone's ``init_cfg`` the entry ``skip=['patch_embed.{rest}']``.
         feature_strides: pixels per element of each map that the subclass computes. The last map
-            becomes tokens. A subclass whose root has a map of its own takes ``with_root``, which
-            puts this map, its stride and its channels first.
+            becomes tokens. Subclasses whose root, the layers before the first stage, yields a map
+            have an argument ``with_root``, which puts this map, its stride and channels first.
         feature_channels: channels of each map.
 
     Attributes:
@@ -110,7 +111,7 @@ class Stem(LoadableModule):
     """
 
     depths: Sequence[str] = ()
-    published_as: str | None = None  # the arch whose weights ``checkpoint=True`` stands for
+    pretrained_arch: str | None = None  # the arch whose weights `checkpoint=True` loads
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class Stem(LoadableModule):
         feature_strides: Sequence[int] = (),
         feature_channels: Sequence[int] = (),
     ) -> None:
-        super().__init__(init_cfg, self.published_as)
+        super().__init__(init_cfg, self.pretrained_arch)
         self.in_channels, self.embed_dims, self.patch_size = in_channels, embed_dims, patch_size
         self.padding, self.frozen = padding, frozen
         self.numerics = get_numerics(numerics)
@@ -170,12 +171,15 @@ class Stem(LoadableModule):
             )
         origin, weights = read_source(source)
         with naming(origin):
-            fitted, report = self.fit(weights)
+            fitted, report = self.match_weights(weights)
         self.load_state_dict(fitted, strict=False)
         return report
 
-    def fit(self, weights: Weights) -> tuple[dict[str, Tensor], Report]:
-        """The tensors that :meth:`load` loads, by the names of the stem, and its report.
+    def match_weights(self, weights: Weights) -> tuple[dict[str, Tensor], Report]:
+        """Match the weights of a file to the stem's parameters: what :meth:`load` loads.
+
+        Returns:
+            The tensors by the names of the stem, and the report of loading.
 
         Raises:
             ConfigError: see :meth:`load`.
@@ -219,11 +223,15 @@ class Stem(LoadableModule):
         """True if the patch size, and so the stride, varies between training batches."""
         return False
 
-    def check_one_size(self, whose: str) -> None:
-        """Raise a ``ConfigError`` if the patch size varies. Its message begins with ``whose``."""
+    def check_fixed_patch_size(self, subject: str) -> None:
+        """Raise a ``ConfigError`` if the patch size varies.
+
+        Args:
+            subject: what needs a fixed size, the beginning of the message.
+        """
         if self.patch_size_varies:
             raise ConfigError(
-                f'{whose}: the patches must have a fixed size, not one for each batch; leave out '
+                f'{subject}: the patches must have a fixed size, not one for each batch; leave out '
                 'sizes in patch_embed.'
             )
 

@@ -61,7 +61,7 @@ class TimmEmbed(Stem):
     ) -> None:
         self.model_name = model_name = model_name.removeprefix('timm://')
         # The parent's constructor reads it.
-        self.published_as = f'timm://{model_name}'
+        self.pretrained_arch = f'timm://{model_name}'
         options: dict[str, Any] = dict(pretrained=pretrained, in_chans=in_channels)
         if out_indices is not None:
             options['out_indices'] = tuple(sorted(out_indices))
@@ -84,7 +84,7 @@ class TimmEmbed(Stem):
         # Keeps MMEngine from overwriting pretrained weights by timm's initialization.
         self.backbone.is_init = True
 
-    def fit(self, weights: Weights) -> tuple[dict[str, Tensor], Report]:
+    def match_weights(self, weights: Weights) -> tuple[dict[str, Tensor], Report]:
         """The weights of the CNN, from a file of timm's whole model or of a hybrid with this CNN.
 
         The projection to tokens keeps its values. See

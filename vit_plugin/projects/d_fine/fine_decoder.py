@@ -337,7 +337,7 @@ class FineDecoderLayer(nn.Module):
         )[0]
         x = self.norms[0](query + self.drop(update))
         padding = memory.padding if is_padded else None
-        update = self.cross_attn(x + position, boxes, memory.elements, memory.grids, padding)
+        update = self.cross_attn(x + position, boxes, memory.features, memory.grids, padding)
         update = self.drop(update)
         x = self.gate(x, update) if self.gate is not None else self.norms[2](x + update)
         return self.norms[1](x + self.drop(self.mlp(x)))

@@ -11,7 +11,7 @@ from vit_plugin.arguments.fields import InitConfig, PositiveInt, Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.models.layers.conv_norm import ConvNorm
-from vit_plugin.projects.detr_family.decoder_memory import ANCHOR_MARGIN, DecoderMemory, Sizes
+from vit_plugin.projects.detr_family.decoder_memory import ANCHOR_MARGIN, DecoderMemory, ImageSizes
 from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching, MaxBoxes
 
 from .fine_decoder import DECODER_VARIANTS, MLP, FineDecoderCfg, FineDecoderLayer, position_mlp
@@ -134,7 +134,7 @@ class ProposingHead(NoisedDETRHead):
     def forward(
         self,
         x: Sequence[Tensor],
-        sizes: Sizes | None = None,
+        sizes: ImageSizes | None = None,
         noised: NoisedObjects | None = None,
     ) -> QueryOutputs:
         """Maps -> logits and boxes.
@@ -179,7 +179,7 @@ class ProposingHead(NoisedDETRHead):
         inside = (anchors > ANCHOR_MARGIN) & (anchors < 1 - ANCHOR_MARGIN)
         valid = inside.all(-1, keepdim=True)
         valid = valid & ~memory.padding[..., None]  # (B, N, 1)
-        features = memory.elements * valid
+        features = memory.features * valid
         if self.variant.projects_proposals:
             features = self.proposal_norm(self.proposal_fc(features))
         logits = self.proposal_cls(features)
@@ -212,7 +212,7 @@ class ProposingHead(NoisedDETRHead):
         """
         raise NotImplementedError
 
-    def best(self, x: Sequence[Tensor], sizes: Sizes) -> tuple[Tensor, ...]:
+    def best(self, x: Sequence[Tensor], sizes: ImageSizes) -> tuple[Tensor, ...]:
         """Maps -> the predictions, best first, for an exported graph.
 
         Returns:

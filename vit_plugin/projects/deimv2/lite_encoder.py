@@ -16,13 +16,18 @@ from vit_plugin.registry import MODELS
 
 @MODELS.register_module()
 class LiteEncoder(BaseModule):
-    """A map and a copy of half its size, by average pooling, fused top-down and then bottom-up.
+    """A map and its average-pooled copy of half the size, fused top-down and then bottom-up.
+
+    Before the fusion, the global average of the coarse map is added to each of its elements.
 
     Args:
-        in_channels: channels of the backbone's map, a list of one.
+        in_channels: channels of the backbone's only map, as a list with one number.
         out_channels: channels of both outputs.
-        depth, expansion, trailing: options of the fusion blocks, see :class:`HybridEncoder` with
-            ``kind='split'`` and ``'split_trailing'``.
+        depth, expansion: options of the fusion blocks, see
+            :class:`~vit_plugin.projects.d_fine.hybrid_encoder.HybridEncoder` with the ``kind``
+            ``'split'`` or ``'split_trailing'``.
+        trailing: whether a 3 x 3 convolution ends each CSP block, see
+            :class:`~vit_plugin.projects.detr_family.rep_conv.SplitCSP`.
         act: type of the activations.
         norm_cfg: the norms of the convolutions.
         init_cfg: MMEngine's initialization config.
@@ -54,6 +59,8 @@ class LiteEncoder(BaseModule):
         self.in_channels, dims = list(in_channels), out_channels
         conv = partial(ConvNorm, norm_cfg=norm_cfg)
         self.projections = nn.ModuleList(conv(channels, dims, 1) for channels in in_channels)
+        # Names of DEIMv2's checkpoints. The first two follow the pooling, the third the addition of
+        # the global average.
         self.down_conv1, self.down_conv2, self.bi_fusion_conv = (
             conv(dims, dims, 1, act=act) for _ in range(3)
         )

@@ -8,12 +8,13 @@ from mmengine.dataset import BaseDataset
 from anyfolder.pixels.depth_maps import read_depth
 from vit_plugin.arguments.fields import Positive
 from vit_plugin.data.images import name_unreadable_file
+from vit_plugin.data.unreadable import UnreadableError
 from vit_plugin.errors import needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.registry import DATASETS, TRANSFORMS
 
 with needed_by('LoadDepthAnnotations'):
-    make_importable()
+    make_importable()  # so that mmcv imports without its compiled ops
     from mmcv.transforms import BaseTransform
 
 
@@ -38,7 +39,7 @@ class LoadDepthAnnotations(BaseTransform):
     resolution of the file.
 
     Args:
-        scale: meters of a value of 1 in the file.
+        scale: meters per unit of the values in the file.
         max_depth: in meters; larger depths count as unknown.
 
     Raises:
@@ -53,11 +54,17 @@ class LoadDepthAnnotations(BaseTransform):
         path, size = results['depth_map_path'], tuple(results['ori_shape'][:2])
         with name_unreadable_file(path):
             depth = read_depth(path, self.scale)
-            if depth.shape != size:
-                raise ValueError(
-                    f'it has {depth.shape[1]} x {depth.shape[0]} pixels, and its image '
-                    f'{size[1]} x {size[0]}'
-                )
+        if depth.shape != size:
+            reason = (
+                f'it has {depth.shape[1]} x {depth.shape[0]} pixels, and its image '
+                f'{size[1]} x {size[0]}'
+            )
+            raise UnreadableError(
+                f'{path!r} does not fit its image ({reason}); replace the file, or take it out of '
+                'the data set.',
+                path,
+                reason,
+            )
         depth[depth > self.max_depth] = 0
         fields = [*results.get('seg_fields', ()), 'gt_depth_map']
         return dict(results, gt_depth_map=depth, seg_fields=fields)

@@ -50,7 +50,7 @@ class DepthMetric(MMSegDepthMetric):
     """
 
     # Metrics for which lower is better. ValidationRecord reads this.
-    errors = ('AbsRel', 'RMSE', 'RMSElog', 'log10')
+    lower_is_better = ('AbsRel', 'RMSE', 'RMSElog', 'log10')
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """The memory of a DETR decoder: flattened maps, with an anchor box at each position.
 
 The heads of LW-DETR, RT-DETR, D-FINE and their relatives build it from the maps of the neck. Each
-position proposes a box relative to its anchor, and the queries attend to the maps.
+position proposes a box relative to its anchor, see :func:`apply_deltas`, and the queries attend to
+the maps.
 """
 
 from collections.abc import Sequence
@@ -13,34 +14,35 @@ from torch import Tensor
 from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.deformable_attention import MapLevel
 
-# Fraction of the image: an anchor (x, y, w, h) is invalid if one of its coordinates is within this
-# distance of 0 or 1, as in Deformable DETR.
+# The coordinates of an anchor (x, y, w, h) are fractions of the image. An anchor is invalid if one
+# of them is this close to 0 or 1, as in Deformable DETR.
 ANCHOR_MARGIN = 0.01
 FINEST_ANCHOR = 0.05  # sides of the anchors of the first map, as fractions of the image
-Sizes = tuple[Tensor, Grid]  # height and width of each image (B, 2), and of the padded batch
+# In pixels: height and width of each image (B, 2), and of the batch that they are padded to.
+ImageSizes = tuple[Tensor, tuple[int, int]]
 
 
 class DecoderMemory(NamedTuple):
-    """All maps, flattened in raster order and concatenated: N elements.
+    """All maps, flattened in raster order and concatenated: N positions.
 
     Attributes:
-        elements: the features (B, N, C).
-        anchors: a square box at each element (B, N, 4): its center and size (x, y, w, h) as
+        features: the features (B, N, C).
+        anchors: a square box at each position (B, N, 4): its center and size (x, y, w, h) as
             fractions of the image. The size doubles from one map to the next.
-        padding: True for elements outside of the image (B, N).
+        padding: True for positions outside of the image (B, N).
         ratios: DETR's valid ratios (B, levels, 2): the fractions of each map's width and height
             that the image covers. The rest is padding.
         grids: rows and columns of each map.
     """
 
-    elements: Tensor
+    features: Tensor
     anchors: Tensor
     padding: Tensor
     ratios: Tensor
     grids: list[Grid]
 
     @classmethod
-    def from_maps(cls, maps: Sequence[Tensor], sizes: Sizes | None) -> 'DecoderMemory':
+    def from_maps(cls, maps: Sequence[Tensor], sizes: ImageSizes | None) -> 'DecoderMemory':
         """Flatten maps.
 
         Args:
@@ -52,7 +54,7 @@ class DecoderMemory(NamedTuple):
         return cls._make([*(torch.cat(parts, dim=1) for parts in zip(*levels, strict=True)), grids])
 
 
-def _flatten(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, ...]:
+def _flatten(level: Tensor, side: float, sizes: ImageSizes | None) -> tuple[Tensor, ...]:
     """The fields of a :class:`DecoderMemory` for one map (B, C, h, w), all but ``grids``.
 
     Args:
@@ -70,11 +72,13 @@ def _flatten(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, .
         rounded_up = -(-width * columns // outer_width), -(-height * rows // outer_height)
         covered = torch.stack(rounded_up, 1).to(dtype)
     covered = covered[:, None]  # (B, 1, 2)
-    points = MapLevel((rows, columns), 1).centers(covered)  # (h*w, 2)
+    points = MapLevel((rows, columns), 1).centers(like=covered)  # (h*w, 2)
     centers = points / covered  # (B, h*w, 2)
     anchors = torch.cat((centers, torch.full_like(centers, side)), dim=-1)
+    # A position is padding if its center lies outside of what the image covers.
+    padding = (points > covered).any(-1)
     ratio = torch.stack((covered[..., 0] / columns, covered[..., 1] / rows), dim=-1)
-    return level.flatten(2).mT, anchors, (points > covered).any(-1), ratio
+    return level.flatten(2).mT, anchors, padding, ratio
 
 
 def apply_deltas(boxes: Tensor, deltas: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
-from vit_plugin.models.layers.block_cfg import Grid
 
+from .decoder_memory import ImageSizes
 from .matching import Pairs, match
 
 with needed_by('GroupedDETRHead'):
@@ -59,7 +59,7 @@ class GroupedDETRHead(DETRHead):
             )
 
     @staticmethod
-    def sizes_of(samples: Sequence[Any], like: Tensor) -> tuple[Tensor, Grid]:
+    def sizes_of(samples: Sequence[Any], like: Tensor) -> ImageSizes:
         """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
         inner = torch.tensor([sample.img_shape[:2] for sample in samples], device=like.device)
         return inner, tuple(samples[0].batch_input_shape[:2])

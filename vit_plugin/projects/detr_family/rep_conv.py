@@ -1,6 +1,6 @@
 """RepVGG's convolutions with two branches, and the blocks of RT-DETR, D-FINE and DEIMv2 with them.
 
-:mod:`vit_plugin.passes` merges the branches into one convolution for inference.
+:mod:`vit_plugin.passes` fuses the branches into one convolution for inference.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class RepConv(nn.Module):
         return self.act(self.conv1(x) + self.conv2(x))
 
     @torch.no_grad()
-    def single(self) -> nn.Module:
+    def fused_twins(self) -> nn.Module:
         """One convolution and the activation, which compute the same in eval mode."""
         kernel, bias = fold_norm(self.conv1)
         point_kernel, point_bias = fold_norm(self.conv2)

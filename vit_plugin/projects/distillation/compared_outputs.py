@@ -15,7 +15,7 @@ from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.layers.outputs import MAP_OUT_TYPES, to_map
 from vit_plugin.models.protocol import HasChannels, Shardable
 from vit_plugin.registry import needed_class
-from vit_plugin.zoo.feature_maps import feature_modules, takes_norm
+from vit_plugin.zoo.feature_maps import feature_modules, supports_final_norm
 
 BaseClassifier: Any = needed_class('Distiller', 'mmpretrain.models.classifiers:BaseClassifier')
 
@@ -111,7 +111,7 @@ def _timm_outputs(model: Any, images: Tensor) -> Outputs:
     maps: Sequence[Tensor | None] = [None]
     if hasattr(model, 'forward_intermediates'):
         x, maps = model.forward_intermediates(
-            images, indices=1, norm=takes_norm(model), output_fmt='NCHW'
+            images, indices=1, norm=supports_final_norm(model), output_fmt='NCHW'
         )
     else:
         x = model.forward_features(images)

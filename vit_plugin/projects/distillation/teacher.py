@@ -187,7 +187,7 @@ class LoadedTeacher(NamedTuple):
 def _load_timm(source: str, name: str) -> LoadedTeacher:
     """timm's own model with timm's weights."""
     weights, data_config = open_checkpoint(source).weights, data_config_of(source, source)
-    model = build_timm(name)
+    model = build_timm(name, 'Distiller: teacher')
     with as_config_error(f'Distiller: teacher {source}', (RuntimeError,)):
         model.load_state_dict(weights)
     mean, std = (tuple(255 * value for value in data_config[key]) for key in ('mean', 'std'))

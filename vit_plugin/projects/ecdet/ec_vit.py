@@ -1,4 +1,7 @@
-"""EdgeCrafter's backbone: a transformer whose last maps become a pyramid (arXiv:2603.18739)."""
+"""EdgeCrafter's backbone (arXiv:2603.18739): a transformer with a pyramid of three maps.
+
+The mean of the last blocks' feature maps is resized to the three levels.
+"""
 
 from typing import Any
 
@@ -18,9 +21,9 @@ EC_VIT_STRIDES = (8, 16, 32)
 
 @MODELS.register_module()
 class ECViT(VisionTransformer):
-    """A :class:`VisionTransformer` whose last maps become a pyramid, as in ECDet and ECSeg.
+    """A :class:`VisionTransformer` with a three-level feature pyramid, as in ECDet and ECSeg.
 
-    The mean of the outputs of some blocks is resized to strides 8, 16 and 32, and projected. The
+    The mean of the last blocks' feature maps is resized to strides 8, 16 and 32, and projected. The
     transformer may be of any stride, and its stem may be a CNN.
 
     Args:
@@ -39,7 +42,7 @@ class ECViT(VisionTransformer):
         ConfigError: for another ``out_type``.
     """
 
-    # Overrides attributes of LoadableBackbone, which describes them.
+    # Modules that the checkpoint of an encoder lacks, see LoadableBackbone.
     added_parts = ('projections',)
 
     def __init__(
@@ -73,8 +76,10 @@ class ECViT(VisionTransformer):
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> three maps, from the finest."""
-        tokens, grid = self.features(images)
-        x = torch.stack([self.output(x, grid) for x in tokens]).mean(0)  # (B, C, h, w)
+        block_outputs, grid = self.features(images)
+        maps = [self.output(tokens, grid) for tokens in block_outputs]
+        x = torch.stack(maps).mean(0)  # (B, C, h, w)
+        # The image's sides divided by each stride, rounded up.
         sizes = ([-(-side // stride) for side in images.shape[2:]] for stride in EC_VIT_STRIDES)
         return tuple(
             project(F.interpolate(x, size, mode='bilinear', align_corners=False))

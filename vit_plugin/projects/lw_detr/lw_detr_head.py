@@ -13,7 +13,7 @@ from vit_plugin.importable import make_importable
 from vit_plugin.projects.detr_family.decoder_memory import (
     ANCHOR_MARGIN,
     DecoderMemory,
-    Sizes,
+    ImageSizes,
     apply_deltas,
 )
 from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching
@@ -129,7 +129,7 @@ class LWDETRHead(GroupedDETRHead):
             constant_init(fc_reg.layers[-1], 0)
 
     def forward(
-        self, x: Sequence[Tensor], sizes: Sizes | None = None, num_groups: int = 1
+        self, x: Sequence[Tensor], sizes: ImageSizes | None = None, num_groups: int = 1
     ) -> tuple[Tensor, ...]:
         """Propose boxes and decode them into objects.
 
@@ -148,7 +148,7 @@ class LWDETRHead(GroupedDETRHead):
         number, memory = self._num_queries(x), DecoderMemory.from_maps(x, sizes)
         inside = (memory.anchors > ANCHOR_MARGIN) & (memory.anchors < 1 - ANCHOR_MARGIN)
         valid = (inside.all(-1) & ~memory.padding)[..., None]  # (B, N, 1)
-        candidates = memory.elements * valid, memory.anchors * valid, valid
+        candidates = memory.features * valid, memory.anchors * valid, valid
         best = [self._propose(group, number, *candidates) for group in range(num_groups)]
         logits, proposals, features = (torch.cat(parts, dim=1) for parts in zip(*best, strict=True))
         content, shifts = (
@@ -224,14 +224,14 @@ class LWDETRHead(GroupedDETRHead):
         # From fractions of the image to fractions of each map with its padding: (B, Q, levels, 4).
         boxes = references[:, :, None] * memory.ratios.repeat(1, 1, 2)[:, None]
         encoded = coordinate_to_encoding(boxes[:, :, 0], self.embed_dims // 2)
-        position = self.position(encoded.to(memory.elements))  # (B, Q, C)
+        position = self.position(encoded.to(memory.features))  # (B, Q, C)
         query, outs = content.expand(position.shape[0], -1, -1), []
         for layer in self.layers if self.training else self.layers[: self.test_cfg['num_layers']]:
             query = layer(query, position, num_groups, boxes, memory)
             outs.append(self.norm(query))
         return torch.stack(outs)
 
-    def best(self, x: Sequence[Tensor], sizes: Sizes) -> tuple[Tensor, ...]:
+    def best(self, x: Sequence[Tensor], sizes: ImageSizes) -> tuple[Tensor, ...]:
         """Maps -> the predictions, highest score first, for an exported graph.
 
         Returns:

@@ -143,6 +143,6 @@ class DecoderLayer(nn.Module):
         x = self.self_attn(positioned, positioned, x, need_weights=False)[0]
         x = x.unflatten(0, (-1, num_groups)).flatten(1, 2)
         x = self.norms[0](query + self.drop(x))
-        maps = memory.elements, memory.grids, memory.padding
+        maps = memory.features, memory.grids, memory.padding
         x = self.norms[1](x + self.drop(self.cross_attn(x + position, boxes, *maps)))
         return self.norms[2](x + self.drop(self.mlp(x)))

@@ -1,5 +1,6 @@
 """Dice, the 95 % Hausdorff distance and the boundary F1 of each case: an image or a volume."""
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -39,8 +40,9 @@ class SurfaceMetric(BaseMetric):
       segmentation?").
 
     A case is an image, or all slices with the same ``case`` in their metainfo. These become a
-    volume, in the order of their file names and then of ``slice``. ``PackSegInputs`` passes
-    ``case`` and ``slice`` on if its ``meta_keys`` have them.
+    volume, in the order of ``slice`` where it is given, and else in that of their paths:
+    ``slice_2`` before ``slice_10``. ``PackSegInputs`` passes ``case`` and ``slice`` on if its
+    ``meta_keys`` have them.
 
     Args:
         tolerance: distance within which boundaries agree.
@@ -59,7 +61,7 @@ class SurfaceMetric(BaseMetric):
         MissingExtraError: if scipy is not installed.
     """
 
-    errors = ('mHD95',)  # metrics for which lower is better, see ValidationRecord
+    lower_is_better = ('mHD95',)  # metrics that are errors, see ValidationRecord
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class SurfaceMetric(BaseMetric):
         self.first_class, self.ignore_index = (1 if ignore_background else 0), ignore_index
 
     def process(self, data_batch: Any, data_samples: Sequence[Mapping[str, Any]]) -> None:
-        """Append a list with the scores of an image, or a tuple with the class maps of a slice.
+        """Append the scores of an image (a list), or the class maps of a slice (a tuple).
 
         Slices are scored in :meth:`compute_metrics`, where all of their volume are known.
         """
@@ -89,7 +91,8 @@ class SurfaceMetric(BaseMetric):
                 for name in ('pred_sem_seg', 'gt_sem_seg')
             )
             known = true != self.ignore_index
-            # Ignored pixels become background in both maps.
+            # Ignored pixels become class 0 in both maps. With `ignore_background=False` they
+            # count there, as agreement.
             maps = np.stack([np.where(known, labels, 0) for labels in (predicted, true)])
             case = sample.get('case')
             self.results.append(
@@ -101,11 +104,11 @@ class SurfaceMetric(BaseMetric):
     def compute_metrics(self, results: list) -> dict[str, float]:
         """The three means, and ``Dice.NAME`` of each class."""
         volumes = defaultdict(list)
-        scores = [result for result in results if isinstance(result, list)]
+        scores = [result for result in results if isinstance(result, list)]  # images are scored
         for case, number, path, maps in (result for result in results if isinstance(result, tuple)):
-            volumes[case].append((path, number, maps))
+            volumes[case].append((number, path, maps))
         for slices in volumes.values():
-            slices.sort(key=lambda item: item[:2])
+            slices.sort(key=_slice_order)
             predicted, true = np.stack([maps for *_, maps in slices], axis=1)
             scores.append(self._scores(predicted, true))
         table = np.array(scores, dtype=float)  # (cases, classes, scores)
@@ -147,6 +150,17 @@ class SurfaceMetric(BaseMetric):
             # The smallest number avoids 0 / 0 if no boundaries agree.
             2 * float(np.prod(within) / max(sum(within), np.finfo(float).tiny)),
         )
+
+
+def _slice_order(item: tuple[int | None, str, np.ndarray]) -> tuple[int, list[str | int]]:
+    """The sort key of a slice (number, path, maps). Without a number, the path decides.
+
+    Numbers in paths count as numbers: ``slice_2`` comes before ``slice_10``.
+    """
+    number, path, _ = item
+    # `split` returns texts and numbers in turn, beginning with a text.
+    parts = [int(part) if i % 2 else part for i, part in enumerate(re.split(r'([0-9]+)', path))]
+    return (-1 if number is None else number), parts
 
 
 def _mean(values: np.ndarray) -> float:

@@ -197,7 +197,7 @@ def _classes(num_rows: int, config: ForeignConfig, pretrained_cfg: ForeignConfig
     names = config.get('label_names', Labels) or pretrained_cfg.get('label_names', Labels)
     names = names or config.get('labels', Labels) or pretrained_cfg.get('labels', Labels)
     if names and all(name.startswith(DEFAULT_CLASS_PREFIX) for name in names):
-        names = None  # what transformers writes for a model without names
+        names = None  # transformers writes them for a model without names
     descriptions = config.get('label_descriptions', Mapping[str, str] | None)
     descriptions = (
         descriptions or pretrained_cfg.get('label_descriptions', Mapping[str, str] | None) or {}

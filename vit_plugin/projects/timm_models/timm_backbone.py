@@ -29,7 +29,7 @@ from vit_plugin.zoo.feature_maps import (
     feature_infos,
     feature_modules,
     find_classifier,
-    takes_norm,
+    supports_final_norm,
 )
 
 # Entries of timm's `pretrained_cfg` about the model, not about preprocessing or weights.
@@ -114,7 +114,7 @@ class TimmBackbone(WrappedBackbone):
         self.infos = feature_infos(self.model)
         self.num_layers = len(self.infos)
         self.indices = self._output_indices(out_indices)
-        self.norm = takes_norm(self.model)
+        self.norm = supports_final_norm(self.model)
         self.channels, self.strides = (
             tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
         )

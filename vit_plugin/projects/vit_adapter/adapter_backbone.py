@@ -58,7 +58,7 @@ def build_backbone(
         out_indices=-1 if isinstance(interactions, int) else interactions,
     )
     backbone = MODELS.build({'with_cp': with_cp, **cfg, **fixed})
-    backbone.patch_embed.check_one_size('ViTAdapter')  # positions depend on the patch size
+    backbone.patch_embed.check_fixed_patch_size('ViTAdapter')  # positions depend on the patch size
     return backbone
 
 

@@ -16,7 +16,7 @@ from vit_plugin.from_folder.classifier_images import (
     read_classes,
     resizing,
 )
-from vit_plugin.from_folder.framework_lists import as_data_list, as_lines
+from vit_plugin.from_folder.framework_lists import as_data_list, as_text_list
 from vit_plugin.from_folder.multispectral import multispectral_backbone
 from vit_plugin.from_folder.starting_point import SMALL_SIDE
 from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, flip_steps
@@ -207,7 +207,7 @@ class ClassificationRecipe(TaskRecipe):
         """The images of a split with the numbers of their classes."""
         listing, records = self.listing, self.listing.parts[split]
         if self.fits_text_list:
-            return as_lines(listing, records, with_labels=True)
+            return as_text_list(listing, records, with_labels=True)
         return as_data_list(listing, records)
 
     def dataset(self, split: Split) -> Section:

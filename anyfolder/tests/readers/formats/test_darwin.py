@@ -45,5 +45,5 @@ def test_tags_and_lines_are_left_out_and_reported():
     'wrong', [dict(bounding_box=BOX['bounding_box']), dict(BOX, bounding_box=dict(x=1))]
 )
 def test_incomplete_annotations_raise(wrong):
-    with pytest.raises(KeyError):  # `rejecting_incomplete` makes a sentence of it
+    with pytest.raises(KeyError):  # `rejecting_malformed` makes a sentence of it
         parse_darwin(content(wrong), FILE)
