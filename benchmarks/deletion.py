@@ -21,7 +21,7 @@ import tempfile
 from importlib import import_module
 from pathlib import Path
 
-from test_house import FOLDERS, OF_TASKS, SHELLS, leaving_with
+from test_house import FOLDERS, SHELLS, TASK_LAYERS, leaving_with
 
 ROOT = Path(__file__).resolve().parents[1]
 # tests/test_NAME.py of the kernel; the others there test the whole package, or the docs.
@@ -96,7 +96,7 @@ def passes_without(project: str, options: list[str]) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         copy_tree(root)
-        if project in OF_TASKS:
+        if project in TASK_LAYERS:
             delete_task(project.removeprefix('tasks/'), root)
         else:
             delete(project, root)
@@ -114,10 +114,10 @@ def passes_without(project: str, options: list[str]) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
-    parser.add_argument('project', metavar='NAME', nargs='?', choices=(*FOLDERS, *OF_TASKS))
+    parser.add_argument('project', metavar='NAME', nargs='?', choices=(*FOLDERS, *TASK_LAYERS))
     args, options = parser.parse_known_args()
     needed = []
-    for project in [args.project] if args.project else (*FOLDERS, *OF_TASKS):
+    for project in [args.project] if args.project else (*FOLDERS, *TASK_LAYERS):
         print(f'Without {project}:', flush=True)
         if not passes_without(project, options):
             needed.append(project)
