@@ -74,7 +74,7 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> mmeng
     """Check the config with the data loaders that will be used, and build the runner.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.config.check_config`.
+        ConfigError: see :func:`~vit_plugin.config.runnable.check_config`.
     """
     _prepare_config(cfg, loaders)
     return _build(cfg)
