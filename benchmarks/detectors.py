@@ -13,7 +13,6 @@ masks.
 
 import argparse
 import json
-import math
 import os
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from torch import Tensor
 
 import vit_plugin.detection  # noqa: F401  must be imported before MMDetection
 from benchmarks.detectors_reference import doubled, photograph
+from benchmarks.measuring.differences import relative_difference
 from vit_plugin.inference.load import load
 from vit_plugin.inference.trained_model import TrainedModel
 
@@ -132,13 +132,6 @@ def run_reference(python: str, row: Row, folder: Path) -> dict:
         stderr=subprocess.DEVNULL,
     )
     return torch.load(folder / 'outputs.pt')
-
-
-def relative_difference(actual: torch.Tensor, expected: torch.Tensor) -> float:
-    """The largest difference, relative to the largest value. inf if a value is NaN."""
-    difference = float((actual - expected).abs().max() / expected.abs().max())
-    # max() and comparisons would drop a NaN.
-    return math.inf if math.isnan(difference) else difference
 
 
 def outputs_of(model: torch.nn.Module, image: Tensor) -> list[Tensor]:

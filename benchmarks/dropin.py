@@ -33,6 +33,7 @@ from mmpretrain.models import VisionTransformer as OriginalVisionTransformer
 from mmpretrain.registry import MODELS as ORIGINAL_MODELS
 from torch import Tensor, nn
 
+from benchmarks.measuring.differences import relative_difference
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.untrusted_text import markdown_table
 from vit_plugin.registry import MODELS
@@ -197,11 +198,7 @@ def difference(expected: Any, actual: Any) -> float:
         return float('inf')
     if isinstance(expected, tuple):
         return max(map(difference, expected, actual))
-    if expected.shape != actual.shape or not (
-        expected.isfinite().all() and actual.isfinite().all()
-    ):
-        return float('inf')
-    return float((expected - actual).abs().max() / expected.abs().max())
+    return relative_difference(actual, expected)
 
 
 def main() -> int:

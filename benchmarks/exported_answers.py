@@ -13,7 +13,6 @@ the model. 20 minutes on one core.
 import argparse
 import contextlib
 import io
-import math
 import os
 import sys
 import tempfile
@@ -30,6 +29,7 @@ import vit_plugin
 from anyfolder.pixels.image_headers import ORIENTATION_TAG
 from anyfolder.pixels.images import read_image
 from benchmarks.exported_families import FAMILIES, TestSettings, save
+from benchmarks.measuring.differences import nan_as_inf
 from vit_plugin.__main__ import main as run_vit_plugin
 from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.errors import ConfigError
@@ -132,11 +132,6 @@ def difference(actual: Prediction, expected: Prediction) -> float:
         same &= np.abs(one.scores[:, None] - other.scores) < MAX_DIFFERENCE
         shifts += np.where(same, distances, np.inf).min(1, initial=np.inf).tolist()
     return float(np.quantile(shifts, 0.95, method='higher')) if shifts else 0.0
-
-
-def nan_as_inf(value: float) -> float:
-    """inf for NaN, which max() and comparisons would drop."""
-    return math.inf if math.isnan(value) else value
 
 
 @torch.no_grad()

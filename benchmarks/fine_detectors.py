@@ -13,7 +13,6 @@ positions. The exit status is 1 if a value differs.
 
 import argparse
 import importlib
-import math
 import sys
 import tempfile
 import warnings
@@ -30,8 +29,9 @@ import yaml
 from torch import Tensor, nn
 
 import vit_plugin.detection  # noqa: F401  must be imported before MMDetection
-from benchmarks.detectors import LIMIT, relative_difference
+from benchmarks.detectors import LIMIT
 from benchmarks.detectors_reference import doubled, random_images
+from benchmarks.measuring.differences import nan_as_inf, relative_difference
 from vit_plugin.inference.load import load
 from vit_plugin.projects.d_fine.noised_detr_head import QueryOutputs
 from vit_plugin.projects.d_fine.noised_objects import NoisedObjects
@@ -403,8 +403,7 @@ def loss_difference(model: nn.Module, criterion: nn.Module) -> float:
                 found = losses[f'{start}loss_{own}']
                 value = expected.get(f'loss_{other}{end}', 0)  # the lite models lack two
                 difference = abs(float(found - value))
-                # max() and comparisons would drop a NaN.
-                worst = max(worst, math.inf if math.isnan(difference) else difference)
+                worst = max(worst, nan_as_inf(difference))
                 compared += 1
     assert compared == len(losses)  # no loss is left out
     return worst

@@ -22,13 +22,12 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import numpy as np
 import torch
 from mmengine.dataset import pseudo_collate
 
-from benchmarks.detectors import relative_difference
 from benchmarks.detectors_reference import doubled
 from benchmarks.hub_reference import MODELS
+from benchmarks.measuring.differences import nan_as_inf, relative_difference
 from vit_plugin.inference.load import load
 
 # Allowed differences, relative to the largest output; with rotary positions they are in float32.
@@ -71,15 +70,15 @@ def compare(name: str, folder: Path, python: str) -> tuple[float, float]:
     for path, wanted in reference['pixels'].items():
         batch = pseudo_collate([trained.sample(path)])
         found = model.data_preprocessor(batch, False)['inputs'][0]
-        gray_levels.append(255 * reference['std'] * float((found - wanted).abs().max()))
+        difference = nan_as_inf(float((found - wanted).abs().max()))
+        gray_levels.append(255 * reference['std'] * difference)
     model.double()
     for images, wanted in reference['sizes']:
         with torch.no_grad(), doubled():
             features = model.extract_feat(images)
             found = model.head(features) if model.with_head else features[-1]
         output_differences.append(relative_difference(found, wanted))
-    # Python's max would drop a NaN.
-    return float(np.max(output_differences)), float(np.max(gray_levels))
+    return max(output_differences), max(gray_levels)
 
 
 def main() -> None:
@@ -101,15 +100,12 @@ def main() -> None:
             )
         is_dinov3 = name.startswith('DINOv3')
         allowed = ROTARY_LIMIT if is_dinov3 else LIMIT
-        # Written so that a NaN is wrong.
-        is_right = (
-            difference <= allowed
-            and again <= allowed
-            and (gray_levels <= MAX_GRAY_LEVELS or is_dinov3)
+        is_wrong = max(difference, again) > allowed or (
+            gray_levels > MAX_GRAY_LEVELS and not is_dinov3
         )
-        wrong += not is_right
+        wrong += is_wrong
         print(
-            f'{"" if is_right else "WRONG "}{name}: outputs differ by {difference:.1e} of the '
+            f'{"WRONG " if is_wrong else ""}{name}: outputs differ by {difference:.1e} of the '
             f'largest, pixels by {gray_levels:.1e} of 255'
             + ('' if MODELS[name].wrapped else f', outputs written again by {again:.1e}'),
             flush=True,

@@ -24,8 +24,9 @@ from pathlib import Path
 import timm
 import torch
 from timm.layers.pos_embed_sincos import RotaryEmbeddingMixed
-from torch import Tensor, nn
+from torch import nn
 
+from benchmarks.measuring.differences import relative_difference
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers import BiasAttention
@@ -142,18 +143,9 @@ def compare(
                 reference[1].state_dict()
             )
         images = torch.randn(1, model.patch_embed.in_channels, *size, dtype=dtype)
-        differences[label] = difference(reference[1].forward_features(images), model(images)[0])
+        expected = reference[1].forward_features(images)
+        differences[label] = relative_difference(model(images)[0], expected)
     return differences
-
-
-def difference(expected: Tensor, actual: Tensor) -> float:
-    """The largest difference relative to the largest value.
-
-    It is infinite for another shape, or if a value is not finite.
-    """
-    if expected.shape != actual.shape or not (expected.isfinite() & actual.isfinite()).all():
-        return float('inf')
-    return float((expected - actual).abs().max() / expected.abs().max())
 
 
 def outcome(value: float, dtype: torch.dtype) -> str:

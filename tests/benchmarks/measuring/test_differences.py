@@ -1,11 +1,11 @@
-"""The difference by which the campaign ``zoo`` compares two models."""
+"""The relative difference of two outputs, by which campaigns compare models."""
 
 import math
 
 import pytest
 import torch
 
-from benchmarks.zoo import difference
+from benchmarks.measuring.differences import nan_as_inf, relative_difference
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,9 @@ from benchmarks.zoo import difference
 def test_differences_are_relative_and_infinite_for_other_shapes_or_values(
     actual, expected_difference
 ):
-    assert difference(torch.tensor([2.0, 4.0]), actual) == expected_difference
+    assert relative_difference(actual, torch.tensor([2.0, 4.0])) == expected_difference
+
+
+def test_a_nan_is_infinite():
+    assert nan_as_inf(math.nan) == math.inf
+    assert nan_as_inf(0.5) == 0.5

@@ -1,16 +1,13 @@
-"""Differences between models, which the campaigns ``detectors`` and ``dropin`` limit."""
-
-import vit_plugin.detection  # noqa: F401  isort: skip  must be imported before mmdet
+"""The difference of outputs that the campaign ``dropin`` limits, of tensors or of tuples."""
 
 from math import inf, nan
 
 import pytest
 import torch
 
-pytest.importorskip('mmdet')
 pytest.importorskip('mmpretrain')
-from benchmarks.detectors import relative_difference
 from benchmarks.dropin import difference
+from benchmarks.measuring.differences import relative_difference
 
 EXPECTED = torch.tensor([1.0, 2.0])
 
