@@ -164,9 +164,10 @@ def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> I
         Values with the suffix of an image come first: they are not row numbers, whatever the title.
         Of several such columns, each names an image, so that the table's own order decides.
         """
-        has_suffixes = _most_match(_has_suffix, name, first_rows)
         title_rank = _title_rank(name)
-        return not has_suffixes, title_rank == len(IMAGE_TITLES) if has_suffixes else title_rank
+        if _most_match(_has_suffix, name, first_rows):
+            return False, int(title_rank == len(IMAGE_TITLES))
+        return True, title_rank
 
     for column in sorted(names, key=rank):
         matches = [tree.index.match(row[column], file) for row in first_rows if row[column]]

@@ -20,8 +20,12 @@ LoadImageFromFile: Any = needed_class('LoadImage', 'mmcv.transforms:LoadImageFro
 
 
 @contextmanager
-def name_unreadable_file(path: str) -> Iterator[None]:
+def name_unreadable_file(path: str, fault: str = 'cannot be read as an image') -> Iterator[None]:
     """Name the file in the error if the block fails.
+
+    Args:
+        path: the file.
+        fault: what is wrong with it then.
 
     Raises:
         UnreadableError: in place of any exception in the block.
@@ -31,8 +35,7 @@ def name_unreadable_file(path: str) -> Iterator[None]:
     except Exception as error:
         reason = ' '.join(str(error).split()).rstrip('.') or type(error).__name__
         raise UnreadableError(
-            f'{path!r} cannot be read as an image ({reason}); replace the file, or take it out of '
-            'the data set.',
+            f'{path!r} {fault} ({reason}); replace the file, or take it out of the data set.',
             path,
             reason,
         ) from error

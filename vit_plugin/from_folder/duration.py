@@ -171,11 +171,10 @@ def count_saves(runner: Runner) -> int:
             done, last = runner.epoch, runner.max_epochs
         else:
             done, last = runner.iter, runner.max_iters
-        saved = range(0)
+        saved = {last} if hook.save_last else set[int]()
         if hook.interval > 0:  # -1: only the last
-            passed = max(0, math.ceil((done + 1 - hook.save_begin) / hook.interval))
-            saved = range(hook.save_begin + passed * hook.interval, last + 1, hook.interval)
-        count += len(saved) + (hook.save_last and done < last and last not in saved)
+            saved.update(range(hook.save_begin, last + 1, hook.interval))
+        count += sum(position > done for position in saved)
     return count
 
 

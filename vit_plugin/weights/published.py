@@ -7,7 +7,7 @@ They must read, require or ignore each field of the ``config.json``, see
 over is an error.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -20,8 +20,8 @@ from vit_plugin.errors import ConfigError
 
 from .foreign_config import SHORT, ConfigKind, ForeignConfig
 from .opening import Checkpoint
-from .reading.lazy import Lazy, Weights
-from .recognition import Recognized, recognize, without_wrapper_prefixes
+from .reading.lazy import Weights
+from .recognition import Recognized, recognize, rename_weights, without_wrapper_prefixes
 
 RgbFloats = Annotated[Sequence[float], Len(3, 3)]
 # Prefixes of all names in a file whose model is an attribute: of a LightningModule, or of the
@@ -162,13 +162,15 @@ def get_typed(source: Any, name: str, annotation: Any, default: Any) -> Any:
 def without_training_prefixes(weights: Weights) -> Weights:
     """The weights without the prefixes of torch's wrappers, and of a module around the model."""
     weights = without_wrapper_prefixes(weights)
-    prefix = next((prefix for prefix in MODEL_PREFIXES if _all_begin_with(weights, prefix)), '')
-    names = [name.removeprefix(prefix) for name in weights]
-    return Lazy(names, lambda name: weights[prefix + name]) if prefix else weights
+    for prefix in MODEL_PREFIXES:
+        if all(name.startswith(prefix) for name in weights):
+            return rename_weights(weights, {name.removeprefix(prefix): name for name in weights})
+    return weights
 
 
-def _all_begin_with(names: Collection[str], prefix: str) -> bool:
-    return bool(names) and all(name.startswith(prefix) for name in names)
+def are_default_names(classes: Iterable[str]) -> bool:
+    """True if all class names are those that transformers gives to classes without a name."""
+    return all(name.startswith(DEFAULT_CLASS_PREFIX) for name in classes)
 
 
 def without_model_prefix(name: str) -> str:

@@ -9,7 +9,7 @@ from timm.data import ImageNetInfo, infer_imagenet_subset
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
-from .published import DEFAULT_CLASS_PREFIX, Published
+from .published import DEFAULT_CLASS_PREFIX, Published, are_default_names
 
 # Placeholder data set for the test of detectors, until other data is given.
 COCO = dict(
@@ -119,7 +119,7 @@ def class_names(published: Published, rows: int) -> list[str]:
             f'{rows}; give the complete folder'
         )
     classes = [names.get(i, f'{DEFAULT_CLASS_PREFIX}{i}') for i in range(rows)]
-    if all(name.startswith(DEFAULT_CLASS_PREFIX) for name in classes):
+    if are_default_names(classes):
         return imagenet_names(rows) or classes
     return classes
 

@@ -151,15 +151,15 @@ def without_wrapper_prefixes(weights: Weights) -> Weights:
     names = {WRAPPERS.sub('', key): key for key in weights}
     while names and all(map(PARALLEL.search, names)):
         names = {PARALLEL.sub(r'\1', name, count=1): key for name, key in names.items()}
-    return _rename(weights, names)
+    return rename_weights(weights, names)
 
 
 def without_chunks(weights: Weights) -> Weights:
     """Strip the chunk numbers of blocks from names."""
-    return _rename(weights, {CHUNK_NUMBER.sub(r'\1blocks.', key): key for key in weights})
+    return rename_weights(weights, {CHUNK_NUMBER.sub(r'\1blocks.', key): key for key in weights})
 
 
-def _rename(weights: Weights, names: Mapping[str, str]) -> Weights:
+def rename_weights(weights: Weights, names: Mapping[str, str]) -> Weights:
     """Rename weights, or return them unchanged if two would get the same name.
 
     Args:

@@ -8,7 +8,6 @@ from mmengine.dataset import BaseDataset
 from anyfolder.pixels.depth_maps import read_depth
 from vit_plugin.arguments.fields import Positive
 from vit_plugin.data.images import name_unreadable_file
-from vit_plugin.data.unreadable import UnreadableError
 from vit_plugin.errors import needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.registry import DATASETS, TRANSFORMS
@@ -54,17 +53,12 @@ class LoadDepthAnnotations(BaseTransform):
         path, size = results['depth_map_path'], tuple(results['ori_shape'][:2])
         with name_unreadable_file(path):
             depth = read_depth(path, self.scale)
-        if depth.shape != size:
-            reason = (
-                f'it has {depth.shape[1]} x {depth.shape[0]} pixels, and its image '
-                f'{size[1]} x {size[0]}'
-            )
-            raise UnreadableError(
-                f'{path!r} does not fit its image ({reason}); replace the file, or take it out of '
-                'the data set.',
-                path,
-                reason,
-            )
+        with name_unreadable_file(path, 'does not fit its image'):
+            if depth.shape != size:
+                raise ValueError(
+                    f'it has {depth.shape[1]} x {depth.shape[0]} pixels, and its image '
+                    f'{size[1]} x {size[0]}'
+                )
         depth[depth > self.max_depth] = 0
         fields = [*results.get('seg_fields', ()), 'gt_depth_map']
         return dict(results, gt_depth_map=depth, seg_fields=fields)

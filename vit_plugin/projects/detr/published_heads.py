@@ -49,7 +49,6 @@ class PublishedHead(DETRHead):
 
     outputs = ('boxes', 'scores', 'labels')  # outputs of the graph, see `best`
     class_layers: tuple[str, ...] = ('fc_cls',)  # layers with a row for each class
-    no_object_weight = 0.0  # weight of "no object" in the mean of the class loss
     # The cost of the classes in matching.
     cost: Section = dict(type='mmdet.FocalLossCost', weight=2.0)
 
@@ -89,8 +88,8 @@ class PublishedHead(DETRHead):
             init_cfg=init_cfg,
             **layers,
         )
-        # MMDetection reads this weight from the loss only for `DETRHead` itself.
-        self.bg_cls_weight = self.no_object_weight
+        # The weight of "no object", which MMDetection reads from the loss only for `DETRHead`.
+        self.bg_cls_weight = loss.get('class_weight', [0.0])[-1]
         self.register_buffer('class_rows', rows, persistent=False)
 
     def class_loss(self, num_classes: int) -> Section:
@@ -141,7 +140,6 @@ class PublishedDETRHead(PublishedHead):
     """
 
     cost = dict(type='mmdet.ClassificationCost', weight=1.0)
-    no_object_weight = NO_OBJECT_WEIGHT
 
     def class_loss(self, num_classes: int) -> Section:
         """Cross-entropy, with a smaller weight for "no object"."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from mmengine.logging import print_log
 
-from vit_plugin.weights.published import DEFAULT_CLASS_PREFIX, Published
+from vit_plugin.weights.published import Published, are_default_names
 
 # Rows for COCO: all category ids from 0 to 90, those from 1, or only the classes.
 COCO_ROWS = (91, 90, 80)
@@ -51,8 +51,7 @@ def stated_names(published: Published) -> dict[int, str]:
     :data:`COCO_ROWS`, so that COCO's names are taken instead.
     """
     names = published.names
-    is_default = all(name.startswith(DEFAULT_CLASS_PREFIX) for name in names.values())
-    return {} if is_default and len(names) in COCO_ROWS else names
+    return {} if len(names) in COCO_ROWS and are_default_names(names.values()) else names
 
 
 def coco_names() -> list[str]:

@@ -11,7 +11,7 @@ from vit_plugin.arguments.fields import Positive, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import needed_class
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import DEFAULT_CLASS_PREFIX, Published
+from vit_plugin.weights.published import Published, are_default_names
 from vit_plugin.weights.published_encoder import dinov3_rotary, encoder_section
 from vit_plugin.weights.published_settings import detector_settings, segmentor_settings
 
@@ -114,9 +114,8 @@ def _class_names(names: dict[int, str], rows: int) -> list[str]:
 
     The second case is logged. Rows without any name get their number.
     """
-    is_default = all(name.startswith(DEFAULT_CLASS_PREFIX) for name in names.values())
     data_set = DATA_SETS.get(rows)
-    if is_default and data_set:
+    if data_set and are_default_names(names.values()):
         print_log(
             f'The file names no classes; its {rows} are taken as those of {data_set}.', 'current'
         )

@@ -19,7 +19,7 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Fraction, Numbers, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import DEFAULT_CLASS_PREFIX, Published
+from vit_plugin.weights.published import Published, are_default_names
 from vit_plugin.weights.published_settings import classifier_settings, imagenet_names
 from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
 from vit_plugin.weights.reading.lazy import Weights
@@ -196,8 +196,6 @@ def _classes(num_rows: int, config: ForeignConfig, pretrained_cfg: ForeignConfig
         raise config.unsupported('num_classes', why=f'where its classifier has {num_rows} rows')
     names = config.get('label_names', Labels) or pretrained_cfg.get('label_names', Labels)
     names = names or config.get('labels', Labels) or pretrained_cfg.get('labels', Labels)
-    if names and all(name.startswith(DEFAULT_CLASS_PREFIX) for name in names):
-        names = None  # transformers writes them for a model without names
     descriptions = config.get('label_descriptions', Mapping[str, str] | None)
     descriptions = (
         descriptions or pretrained_cfg.get('label_descriptions', Mapping[str, str] | None) or {}
@@ -206,7 +204,7 @@ def _classes(num_rows: int, config: ForeignConfig, pretrained_cfg: ForeignConfig
         names = [names.get(str(i), f'class {i}') for i in range(num_rows)]
     if names and len(names) != num_rows:
         raise config.unsupported('label_names', why=f'where its classifier has {num_rows} rows')
-    if names:
+    if names and not are_default_names(names):
         return [descriptions.get(name, name) for name in names]
     return imagenet_names(num_rows) or [f'class {i}' for i in range(num_rows)]
 
