@@ -8,7 +8,8 @@ import timm
 import torch
 
 from vit_plugin.from_folder.schedule import SLOWER_STEM
-from vit_plugin.from_folder.starting_point import SMALL_SIDE, StartingPoint
+from vit_plugin.from_folder.small_hybrids import SMALL_SIDE
+from vit_plugin.from_folder.starting_point import StartingPoint
 
 PROGRAM = """
 import sys, warnings

@@ -6,7 +6,7 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts
 
 from .model_recipe import ModelRecipe
-from .starting_point import SMALL_SIDE
+from .small_hybrids import SMALL_SIDE
 
 
 class MapRecipe(ModelRecipe):

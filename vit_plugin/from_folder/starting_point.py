@@ -29,38 +29,9 @@ from vit_plugin.weights.saved_settings import (
 from vit_plugin.weights.wrapped_model import wrapped_model
 from vit_plugin.zoo.data_config import data_config_of
 
+from .small_hybrids import small_hybrid
+
 POOLED_OUT_TYPES = ('cls_token', 'avg_featmap')  # outputs that a classifier uses without a neck
-# The model without --arch and --weights, by the shorter side of the images in pixels: the last row
-# not above it. It learns from few small images within minutes on one core (docs/results.md).
-SMALL_SIDE, LARGE_SIDE = 64, 144
-NEW_BLOCKS: Section = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
-SMALL_HYBRIDS: dict[int, Section] = {
-    0: dict(  # the recipe for CIFAR-10
-        arch=NEW_BLOCKS,
-        patch_embed=dict(
-            type='PooledResNetEmbed',
-            channels=(24, 64, 128, 192),
-            patch_size=1,
-            projection=False,
-            whitened=True,
-            skip=False,
-            channels_last=True,
-        ),
-        numerics=dict(act_cfg=dict(approximate='none'), stem_norm_cfg=dict(type='BN')),
-        encoder=dict(layer_scale_init_value=0.1),
-    ),
-    SMALL_SIDE: dict(  # one more stage, and GroupNorm for the small batches of boxes and masks
-        arch=NEW_BLOCKS,
-        patch_embed=dict(type='PooledResNetEmbed', channels=(16, 32, 64, 128), patch_size=2),
-        numerics=dict(stem_norm_cfg=dict(num_groups=8)),
-    ),
-    # The recipe for BCCD: no convolution at full resolution, which costs most.
-    LARGE_SIDE: dict(
-        arch=dict(NEW_BLOCKS, num_layers=4, feedforward_channels=768),
-        patch_embed=dict(type='ResNetEmbed', stage_depths=(2, 3), width=32, patch_size=2),
-        numerics=dict(stem_norm_cfg=dict(num_groups=8)),
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -73,10 +44,9 @@ class StartingPoint:
 
     Attributes:
         arch: see :func:`vit_plugin.arch.parse_arch`. Empty: that of the weights, or one of
-            :data:`SMALL_HYBRIDS`.
+            :data:`~.small_hybrids.SMALL_HYBRIDS`.
         weights: see :class:`Request`. None: from scratch.
-        hybrid_range: the keys of the first and the last row of :data:`SMALL_HYBRIDS` that fit the
-            task, in pixels.
+        hybrid_range: see :func:`~.small_hybrids.small_hybrid`.
         continued_tasks: the tasks whose complete models are accepted as weights.
 
     Raises:
@@ -127,7 +97,7 @@ class StartingPoint:
 
     @property
     def is_small(self) -> bool:
-        """True if the model is one of :data:`SMALL_HYBRIDS`."""
+        """True if the model is one of :data:`~.small_hybrids.SMALL_HYBRIDS`."""
         return not (self.arch or self.weights)
 
     @property
@@ -169,9 +139,9 @@ class StartingPoint:
             pooled = 'cls_token' if saved.get('with_cls_token', True) else 'avg_featmap'
             out_type = saved.get('out_type')
             return {**saved, 'out_type': out_type if out_type in POOLED_OUT_TYPES else pooled}
-        first, last = self.hybrid_range
-        row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= min(max(size, first), last))
-        return dict(SMALL_HYBRIDS[row], with_cls_token=False, out_type='avg_featmap')
+        return dict(
+            small_hybrid(size, self.hybrid_range), with_cls_token=False, out_type='avg_featmap'
+        )
 
     @cached_property
     def opened(self) -> Any:

@@ -31,7 +31,8 @@ from .framework_lists import as_text_list
 from .mixing import Mixing
 from .request import Request
 from .schedule import Schedule
-from .starting_point import SMALL_SIDE, StartingPoint
+from .small_hybrids import SMALL_SIDE
+from .starting_point import StartingPoint
 
 Pipeline = list[Section]
 # The words of a summary for a starting point, by StartingPoint.schedule_key.

@@ -18,7 +18,7 @@ from vit_plugin.from_folder.classifier_images import (
 )
 from vit_plugin.from_folder.framework_lists import as_data_list, as_text_list
 from vit_plugin.from_folder.multispectral import multispectral_backbone
-from vit_plugin.from_folder.starting_point import SMALL_SIDE
+from vit_plugin.from_folder.small_hybrids import SMALL_SIDE
 from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, flip_steps
 from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import Parts, classifier_parts

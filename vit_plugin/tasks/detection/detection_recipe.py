@@ -17,7 +17,7 @@ from vit_plugin.files.resizing import rounded_up
 from vit_plugin.from_folder.mixing import Mixing, plan_mixing
 from vit_plugin.from_folder.model_recipe import ModelRecipe
 from vit_plugin.from_folder.request import Request
-from vit_plugin.from_folder.starting_point import LARGE_SIDE, SMALL_SIDE
+from vit_plugin.from_folder.small_hybrids import LARGE_SIDE, SMALL_SIDE
 from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, image_scale
 
 from .object_sizes import choose_anchors, choose_image_side
