@@ -150,7 +150,9 @@ def main() -> None:
     parser.add_argument('--img-size', type=int, default=1024, help='side of the image in pixels')
     parser.add_argument('--rounds', type=int, default=3, help='timings of each call; 0 for none')
     parser.add_argument('--threads', type=int, default=torch.get_num_threads())
-    parser.add_argument('--only', nargs='+', default=(), help='names of rows')
+    parser.add_argument(
+        '--only', nargs='+', choices=configs('B/16', 1024), default=(), metavar='ROW'
+    )
     args = parser.parse_args()
     warnings.simplefilter('ignore')
     # Silences the profiler's message at every start and stop.

@@ -27,6 +27,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -212,7 +213,11 @@ def images_per_second(load: str, variant: Variant, job: Job) -> float:
 
 
 def forecast_and_truth(load: str, kind: Kind, data: Path, out: Path) -> tuple[float, float]:
-    """The seconds that a training forecasts before its first step, and those that it then takes."""
+    """The seconds that a training forecasts before its first step, and those that it then takes.
+
+    Raises:
+        SystemExit: if it fails, or forecasts nothing.
+    """
     variant = Variant('vit_plugin', sys.executable, {})
     job = Job(variant.library, str(data), 0, 0.0, kind.flags)
     flags = [(f'--{name.replace("_", "-")}', str(value)) for name, value in kind.flags.items()]
@@ -228,7 +233,8 @@ def forecast_and_truth(load: str, kind: Kind, data: Path, out: Path) -> tuple[fl
             if match := FORECAST.search(line):
                 begun = time.perf_counter()
                 forecast = float(match[1]) * SECONDS[match[2]]
-        process.wait()
+        if process.wait() or not forecast:
+            raise SystemExit(f'{shlex.join(command)} failed, or printed no forecast.')
         return forecast, time.perf_counter() - begun
 
 

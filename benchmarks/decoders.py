@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument('--minutes', type=float, default=15, help='CPU time of each training')
     parser.add_argument('--seeds', type=int, default=3, help='number of trainings')
     parser.add_argument('--first-seed', type=int, default=0)
-    parser.add_argument('--only', nargs='+', default=(), help='names of decoders')
+    parser.add_argument('--only', nargs='+', choices=decoders(), default=list(decoders()))
     parser.add_argument('--scenes', choices=('thin', 'scenes'), default='thin')
     args = parser.parse_args()
     warnings.simplefilter('ignore')
@@ -185,9 +185,7 @@ def main() -> None:
     torch.set_num_threads(1)
     sizes = SMALL if args.scenes == 'thin' else {}
     training, validation = scenes(TRAIN, False, **sizes), scenes(VAL, True, **sizes)
-    results: dict[str, list[tuple[float, ...]]] = {
-        name: [] for name in decoders() if not args.only or name in args.only
-    }
+    results: dict[str, list[tuple[float, ...]]] = {name: [] for name in args.only}
     for seed in range(args.first_seed, args.first_seed + args.seeds):
         for name, rows in results.items():
             torch.manual_seed(seed)

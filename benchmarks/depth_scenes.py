@@ -1,12 +1,9 @@
 """Rendered scenes with known depth: spheres and boxes on a floor before a wall, with photographs.
 
 Ray casting gives the exact depth, and the seed, split and size determine a scene. Surfaces show
-scikit-image's photographs; their left two thirds are for training, the rest for testing. ``write``
-makes a folder for ``train --data FOLDER --task depth``: images, and depth maps in PNG of 16 bits in
-millimeters.
+scikit-image's photographs; their left two thirds are for training, the rest for testing.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 import cv2
@@ -146,15 +143,3 @@ def scene(
         image = np.where((nearest == number)[..., None], painted, image)
     image = image + rng.normal(0, 3, image.shape)
     return image.clip(0, 255).astype(np.uint8), distances.min(0).astype(np.float32)
-
-
-def write(folder: Path, train: int = 400, test: int = 100) -> None:
-    """Write scenes as a folder of images and of depth maps."""
-    for split, number in (('train', train), ('val', test)):
-        for kind in ('images', 'depth'):
-            (folder / split / kind).mkdir(parents=True, exist_ok=True)
-        for seed in range(number):
-            image, depth = scene(seed, split == 'val')
-            cv2.imwrite(str(folder / split / f'images/{seed:04}.jpg'), image[..., ::-1])
-            millimeters = (1000 * depth).round().clip(0, 65535).astype(np.uint16)
-            cv2.imwrite(str(folder / split / f'depth/{seed:04}.png'), millimeters)

@@ -256,14 +256,14 @@ def main() -> None:
     parser.add_argument('--seeds', type=int, default=3)
     parser.add_argument('--first-seed', type=int, default=0)
     parser.add_argument('--lr', type=float, default=1e-3)
-    parser.add_argument('--only', nargs='+', default=(), help='names of models')
+    parser.add_argument('--only', nargs='+', choices=models(), default=list(models()))
     args = parser.parse_args()
     warnings.simplefilter('ignore')
     torch.set_num_threads(1)
     init_default_scope('mmdet')
     import mmdet.models  # noqa: F401
 
-    cfgs = {name: cfg for name, cfg in models().items() if not args.only or name in args.only}
+    cfgs = {name: models()[name] for name in args.only}
     results: dict[str, list[tuple[float, float]]] = {name: [] for name in cfgs}
     for seed in range(args.first_seed, args.first_seed + args.seeds):
         for name, cfg in cfgs.items():

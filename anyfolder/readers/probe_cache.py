@@ -1,7 +1,8 @@
 """A cache of probed images, so that a folder is not decoded twice.
 
 Each line of its file has the name of an image and its :class:`~.probe.Probe`. A line is valid until
-the image's size or modification time changes; the file, until OpenCV or Pillow is updated.
+the image's size or modification time changes; the file, until OpenCV or Pillow is updated, or a
+probe has other fields.
 """
 
 import json
@@ -32,8 +33,8 @@ SAMPLE = 100  # maximum number of images that are decoded unless all are request
 BATCH = 32  # images that a process gets at once
 MAX_IN_THREADS = 1000  # up to this number of images, no process is started
 THREADS = 8  # threads that wait for the disk
-# The first line of the file: other versions may support other images.
-DECODERS = f'opencv {cv2.__version__}, pillow {PIL.__version__}'
+# The first line of the file. Other decoders may support other images.
+HEADER = f'opencv {cv2.__version__}, pillow {PIL.__version__}: {", ".join(Probe._fields)}'
 
 
 class ProbeCache:
@@ -114,11 +115,11 @@ class ProbeCache:
         return valid
 
     def _read_lines(self) -> Iterator[tuple[str, Probe]]:
-        """The name and the probe on each line of the file; nothing if other decoders wrote it."""
+        """The name and the probe on each line of the file; nothing if its header is another one."""
         if not self.file or not self.file.is_file():
             return
         with self.file.open(encoding='utf-8') as lines:
-            if next(lines, '').strip() == DECODERS:
+            if next(lines, '').strip() == HEADER:
                 for line in lines:
                     with suppress(ValueError):  # a check was interrupted while it wrote the line
                         name, probe = json.loads(line)
@@ -137,7 +138,7 @@ class ProbeCache:
             self.file.open('w', encoding='utf-8') as file,
             closing(_probe_all(names, fully_decoded=True)) as probes,
         ):
-            file.write(f'{DECODERS}\n')
+            file.write(f'{HEADER}\n')
             for name, probe in chain(cached.items(), probes):
                 probed[name] = probe
                 file.write(f'{json.dumps((name.removeprefix(self._start), probe))}\n')

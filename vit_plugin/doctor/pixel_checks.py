@@ -41,7 +41,7 @@ def _expected_pixels(examined: ExaminedConfig) -> ExpectedPixels | None:
             expected = known_mean_std(arch, source.checkpoint or source.name)
         except ConfigError:  # such as for a name that timm does not know
             continue
-        if expected:
+        if {'mean', 'std'} <= expected.keys():
             mean, std = ([round(255 * x, 3) for x in expected[key]] for key in ('mean', 'std'))
             return ExpectedPixels(mean, std, file_name(source.name))
     return None

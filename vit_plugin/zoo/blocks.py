@@ -58,8 +58,10 @@ def _only_value(name: str, values: list[Any]) -> Any:
     """The value that all blocks have.
 
     Raises:
-        ValueError: if they differ.
+        ValueError: if they differ, or if none has any.
     """
+    if not values:
+        raise ValueError(f'its blocks have no {name}')
     if any(value != values[0] for value in values):
         raise ValueError(f'its blocks differ in {name}')
     return values[0]
@@ -105,7 +107,7 @@ def _convert_block(block: nn.Module) -> tuple[Section, BlockOptions]:
         num_heads=attn.num_heads,
         feedforward_channels=(mlp.w2 if type(mlp) is GeGluMlp else mlp.fc2).in_features,
         act_cfg=convert_activation(mlp.act),
-        norm_cfg=_only_value('their norms', norms),
+        norm_cfg=_only_value('norms', norms),
     ), options
 
 

@@ -11,10 +11,13 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
+from PIL import Image
 
 from vit_plugin.inference.image_transforms import PipelineTransform
 
 pytest.importorskip('mmseg')
+from mmseg.datasets.transforms import LoadAnnotations
+
 from vit_plugin.data import LoadImageSlice, LoadSliceAnnotations, VolumeSlices
 
 META = dict(classes=('background', 'aorta', 'liver'))
@@ -103,12 +106,36 @@ def test_window_maps_hounsfield_units_to_pixel_values(tmp_path):
             r'shape \(3, 2\) and its image \(2, 3',
         ),
         (dict(image=np.zeros(3), label=np.zeros(3)), r'shape \(3,\), and not \(H, W\)'),
+        *(
+            (dict(image=np.zeros((1, 2)), label=np.array([[1, value]])), f'has the value {value}')
+            for value in (256, -1, 0.5, np.nan)
+        ),
     ],
 )
 def test_invalid_files_raise(tmp_path, arrays, words):
     np.savez(tmp_path / 'x.npz', **arrays)
     with rejects(words):
         LoadSliceAnnotations()(LoadImageSlice()(dict(img_path=str(tmp_path / 'x.npz'))))
+
+
+@pytest.mark.parametrize('reduce_zero_label', [False, True])
+@pytest.mark.parametrize('label_map', [None, {0: 255, 1: 0, 2: 1}])
+def test_classes_equal_those_of_mmsegmentation(reduce_zero_label, label_map, tmp_path):
+    label = np.array([[0, 1, 2], [3, 254, 255]], np.uint8)
+    np.savez(tmp_path / 'x.npz', image=np.zeros((2, 3)), label=label)
+    Image.fromarray(label).save(tmp_path / 'x.png')
+    sample = dict(
+        img_path=str(tmp_path / 'x.npz'),
+        seg_map_path=str(tmp_path / 'x.png'),
+        reduce_zero_label=reduce_zero_label,
+        label_map=label_map,
+        seg_fields=[],
+        ori_shape=label.shape,
+    )
+    ours = LoadSliceAnnotations()(dict(sample))['gt_seg_map']
+    theirs = LoadAnnotations()(dict(sample, seg_fields=[]))['gt_seg_map']
+    assert ours.dtype == theirs.dtype
+    assert (ours == theirs).all()
 
 
 def test_missing_files_raise(synapse):

@@ -74,7 +74,7 @@ def test_logits_classes_and_pixels_equal_those_of_timm(name, tmp_path):
         (dict(magic=1), 'magic=1, which no model here computes'),
         (dict(pretrained_cfg=dict(magic=1)), 'pretrained_cfg.magic=1, which no model here'),
         (dict(pretrained_cfg=dict(crop_mode='border')), "crop_mode='border'"),
-        (dict(pretrained_cfg=dict(custom_load=True)), 'custom_load=True'),
+        (dict(pretrained_cfg=dict(custom_load='hf')), "custom_load='hf'"),
     ],
 )
 def test_unsupported_entries_raise(tmp_path, changes, words):
@@ -96,6 +96,20 @@ def test_folder_of_timm_wrapper_is_read(tmp_path):
     architectures = ['TimmWrapperForImageClassification']
     edit(folder, model_type='timm_wrapper', architectures=architectures, do_pooling=True)
     assert load(folder, device='cpu').classes == classes
+
+
+@pytest.mark.parametrize('name', ['vit_base_patch16_224', 'resnet10t'])
+def test_encoder_of_timm_wrapper_is_read(name, tmp_path):
+    """``TimmWrapperModel`` has no classifier, and its config has the classes of the timm model."""
+    theirs = timm.create_model(name, num_classes=0).eval()
+    save_for_hf(theirs, str(tmp_path), safe_serialization=True)
+    labels = dict(label_names=NAMES, num_classes=3)
+    edit(tmp_path, model_type='timm_wrapper', architectures=['TimmWrapperModel'], **labels)
+    ours = load(tmp_path, device='cpu', classify=False)
+    assert not ours.classes
+    images = torch.rand(1, 3, 224, 224)
+    with torch.no_grad():
+        torch.testing.assert_close(ours.model.extract_feat(images)[-1], theirs(images))
 
 
 @pytest.mark.parametrize('names', [None, ['LABEL_0', 'LABEL_1', 'LABEL_2']])

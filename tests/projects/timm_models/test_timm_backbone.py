@@ -44,10 +44,11 @@ def test_maps_have_their_strides_and_channels(name, size):
 
 
 @pytest.mark.parametrize(
-    'name', ['test_vit', pytest.param('eva02_tiny_patch14_224', marks=pytest.mark.nightly)]
+    ('name', 'further_depths'),  # timm gives the norm of eva02's pooled vector a depth of its own
+    [('test_vit', 0), pytest.param('eva02_tiny_patch14_224', 1, marks=pytest.mark.nightly)],
 )
 @pytest.mark.parametrize('size', [(224, 224), (224, 280)])
-def test_features_equal_those_of_vision_transformer(name, size):
+def test_features_equal_those_of_vision_transformer(name, further_depths, size):
     theirs = TimmBackbone(name, out_indices=(1, -1)).eval()
     ours = VisionTransformer(f'timm://{name}', out_type='featmap', out_indices=(1, -1)).eval()
     ours.load_state_dict(theirs.model.state_dict())
@@ -62,11 +63,14 @@ def test_features_equal_those_of_vision_transformer(name, size):
     assert len(shared) > 10  # so that the loop compares something
     for parameter in shared:
         if not parameter.startswith('norm.'):  # timm's final norm has the depth of the last block
-            assert theirs.get_layer_depth(
-                f'backbone.model.{parameter}', 'backbone.'
-            ) == ours.get_layer_depth(parameter)
-    assert theirs.get_layer_depth('head.weight', 'backbone.') == ours.get_layer_depth(
-        'head.weight', 'backbone.'
+            depth, number = ours.get_layer_depth(parameter)
+            assert theirs.get_layer_depth(f'backbone.model.{parameter}', 'backbone.') == (
+                depth,
+                number + further_depths,
+            )
+    head = ours.get_layer_depth('head.weight', 'backbone.')
+    assert theirs.get_layer_depth('head.weight', 'backbone.') == tuple(
+        value + further_depths for value in head
     )
     assert theirs.no_weight_decay() == {f'model.{name}' for name in ours.no_weight_decay()}
 

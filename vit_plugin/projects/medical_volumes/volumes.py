@@ -21,6 +21,8 @@ from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.registry import DATASETS, TRANSFORMS
 
+IGNORED = 255  # in a class map: pixels that do not count
+
 with needed_by('VolumeSlices'):
     make_importable()
     from mmcv.transforms import BaseTransform
@@ -121,8 +123,12 @@ class LoadSliceAnnotations(BaseTransform):
     In a test pipeline it should follow the resize, so that the class map keeps the resolution of
     the file, at which predictions are scored.
 
+    The data set's ``reduce_zero_label``, and its ``label_map`` if it has only some of the classes,
+    apply as in MMSegmentation's ``LoadAnnotations``.
+
     Raises:
-        ConfigError: if a file cannot be read, or has no array ``label`` of the size of the image.
+        ConfigError: if a file cannot be read, has no array ``label`` of the size of the image, or
+            has labels that are not whole numbers from 0 to 255.
     """
 
     def transform(self, results: dict) -> dict:
@@ -132,8 +138,25 @@ class LoadSliceAnnotations(BaseTransform):
                 f'{results["img_path"]!r}: its label has the shape {label.shape} and its image '
                 f'{results["ori_shape"]}; correct the file.'
             )
+        numbers = np.nan_to_num(label).clip(0, IGNORED).astype(np.uint8)
+        if (wrong := label[numbers != label]).size:
+            raise ConfigError(
+                f'{results["img_path"]!r}: its label has the value {wrong[0]:g}; classes are whole '
+                f'numbers from 0, and {IGNORED} is ignored; correct the file.'
+            )
         fields = [*results.get('seg_fields', ()), 'gt_seg_map']
-        return dict(results, gt_seg_map=label.astype(np.uint8), seg_fields=fields)
+        return dict(results, gt_seg_map=_training_classes(results)[numbers], seg_fields=fields)
+
+
+def _training_classes(results: dict) -> np.ndarray:
+    """The class in training of each number in a file."""
+    classes = np.arange(IGNORED + 1, dtype=np.uint8)
+    if results.get('reduce_zero_label'):
+        classes = np.array([IGNORED, *classes[: IGNORED - 1], IGNORED], dtype=np.uint8)
+    mapped = classes.copy()
+    for old, new in (results.get('label_map') or {}).items():
+        mapped[classes == old] = new
+    return mapped
 
 
 def _count(path: Path) -> int:

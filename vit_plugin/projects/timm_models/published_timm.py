@@ -28,7 +28,7 @@ from vit_plugin.zoo.definition import pooling_of
 from vit_plugin.zoo.feature_maps import map_pooling
 
 from .timm_backbone import TimmBackbone
-from .timm_kinds import NOT_MODEL_ARGS, PRETRAINED_KIND, TIMM_KIND, TRAINING_ARGS
+from .timm_kinds import CLASS_FIELDS, NOT_MODEL_ARGS, PRETRAINED_KIND, TIMM_KIND, TRAINING_ARGS
 from .wrapped_timm import SCHEME, timm_arguments
 
 # Our names of the classifiers on the class token and on the distillation token.
@@ -38,7 +38,11 @@ ARCH_FIELDS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 ArgumentValue = bool | int | float | str | None
 InputSize = Annotated[Sequence[PositiveInt], Len(3, 3)]
 Labels = Sequence[str] | Mapping[str, str] | None
-TIMM_WRAPPER_CLASS = 'TimmWrapperForImageClassification'  # the class of transformers
+# The classes of transformers. The encoder's config still lists the classes of the timm model.
+TIMM_WRAPPER_CLASSIFIER, TIMM_WRAPPER_ENCODER = (
+    'TimmWrapperForImageClassification',
+    'TimmWrapperModel',
+)
 # Limit of numeric arguments, so that a hostile file cannot build anything large.
 MAX_ARGUMENT = 65_536
 
@@ -61,13 +65,14 @@ def timm_folder(
     name = published.config.get('architecture')
     if not isinstance(name, str) or published.model_type not in ('', 'timm_wrapper'):
         return None
-    config = published.described_by(TIMM_KIND, TIMM_WRAPPER_CLASS)
+    config = published.described_by(TIMM_KIND, TIMM_WRAPPER_CLASSIFIER, TIMM_WRAPPER_ENCODER)
     if config is None:
         return None
     config.ignore('architectures', 'architecture', 'do_pooling')
     pretrained_cfg = config  # older files have its entries at the top
     if 'pretrained_cfg' in published.config:
         pretrained_cfg = config.part('pretrained_cfg', {'': PRETRAINED_KIND}, {})
+        pretrained_cfg.ignore('architecture')  # that of `config` counts
     config.ignore('pretrained_cfg')
     options = _model_args(config, pretrained_cfg)
     if arguments := timm_arguments('', published.config):
@@ -188,7 +193,12 @@ def _classes(num_rows: int, config: ForeignConfig, pretrained_cfg: ForeignConfig
     ImageNet's name if the number fits, else its number.
     """
     pretrained_cfg.require('label_offset', None, 0)
-    pretrained_cfg.require('custom_load', False)
+    # True is about the original file, which timm has converted. 'hf' is a loader of the model.
+    pretrained_cfg.require('custom_load', False, True)
+    if TIMM_WRAPPER_ENCODER in (config.get('architectures', Sequence[str] | None) or ()):
+        for part in (config, pretrained_cfg):
+            part.ignore(*CLASS_FIELDS)
+        return []
     count = config.get('num_classes', int | None)
     pretrained_count = pretrained_cfg.get('num_classes', int | None)
     count = pretrained_count if count is None else count

@@ -46,6 +46,7 @@ TIMM_KIND = transformers_kind(
     ),
     unused={**_UNUSED, FOR_INITIALIZATION: 'initializer_range'},
 )
+CLASS_FIELDS = (*_LABELS, 'labels')
 # Arguments that would open a file or a URL, or change what timm returns.
 NOT_MODEL_ARGS = (
     'cache_dir', 'checkpoint_path', 'exportable', 'features_only', 'no_jit', 'pretrained',
