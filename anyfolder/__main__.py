@@ -112,8 +112,8 @@ def _add(
         '--depth-scale',
         type=_positive,
         metavar='METERS',
-        help="meters per unit in depth maps; default: 0.001 in PNG (KITTI's: 1 / 256), 1 "
-        'in .npy and .tiff',
+        help='meters per unit in depth maps; default: 0.001 in PNG (0.00390625, 1 / 256, in that '
+        'of KITTI), 1 in .npy and .tiff',
     )
     parser.add_argument(
         '--decode-all',

@@ -79,6 +79,7 @@ class Registry(root.Registry):
             known = [f'{SCOPE}.{other}' for other in names]
             remedy = suggestion(name, known, key=unscoped)
             raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
+        # A registry of `stand_in`.
         raise MissingExtraError(
             f'type={key!r} needs {CLASSIFIER_SCOPE}, which is not installed: pip install '
             f'{EXTRAS[CLASSIFIER_SCOPE]}{did_you_mean(name, names) or "."}'
@@ -114,6 +115,7 @@ OPTIM_WRAPPER_CONSTRUCTORS = _child(root.OPTIM_WRAPPER_CONSTRUCTORS, 'vit_plugin
 FUNCTIONS = _child(root.FUNCTIONS, 'vit_plugin.engine')
 RUNNERS = _child(root.RUNNERS, 'vit_plugin.engine')
 METRICS = _child(root.METRICS, 'vit_plugin.engine')
+# MMEngine warns about a registry without locations, so this module stands for them.
 LOOPS = _child(root.LOOPS, __name__)
 LOOPS.register_lazily(
     dict.fromkeys(('SlicedTestLoop', 'SlicedValLoop'), 'vit_plugin.inference.sliced_loops')
@@ -123,8 +125,8 @@ LOOPS.register_lazily(
 def stand_in(scope: str) -> None:
     """Fill a scope with the classes that projects declare in place of MMPretrain's.
 
-    Without it, MMEngine would warn at every component that it builds, since there is no module
-    ``scope.registry``. It also warns about a registry without locations, so this module is one.
+    MMEngine imports the module ``scope.registry`` of an unknown scope, and warns at every component
+    that it builds if there is none, so this module takes its place.
     """
     for name, parent in vars(root).items():
         if isinstance(parent, root.Registry):

@@ -7,9 +7,10 @@ A reader provides a :class:`Draft`, and a function that compares annotations wit
 2. unused files are noted,
 3. images are probed, and left out if they cannot be read or have another size,
 4. annotations are compared with the pixels, by the reader's function,
-5. images are assigned to splits, with a tenth held out if there are none for validation,
-6. enough classes must remain to train on, since each earlier step can remove images,
-7. classes without training data are dropped.
+5. errors that were found are raised, and enough classes must remain to train on,
+6. images are assigned to splits, with a tenth held out if there are none for validation,
+7. enough classes must still remain, since holding out can take the last image of a class,
+8. classes without training data are dropped.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,16 +37,17 @@ class Task(NamedTuple):
     """The minimum that a data set needs so that it can be trained on, for one kind of label.
 
     Attributes:
-        unit: the item with a class, in the singular, for messages.
-        required_label: the label that a training image must have, with its article.
+        unit: the item with a class, in the singular; empty if no message needs it.
+        required_label: the label that a training image must have, with its article; empty if no
+            message needs it.
         min_classes: the minimum number of classes. 0: there are no classes, as in depth.
         reason: the reason for the minimum, which ends the message.
-        keeps_unused_classes: whether classes without training data stay, since masks have their
-            numbers.
+        keeps_unused_classes: whether classes without training data stay. The pixels of masks are
+            the numbers of classes, which must not change.
     """
 
-    unit: str
-    required_label: str
+    unit: str = ''
+    required_label: str = ''
     min_classes: int = 1
     reason: str = ''
     keeps_unused_classes: bool = False
@@ -54,8 +56,8 @@ class Task(NamedTuple):
 # The tasks of drafts.
 BOXES = Task('object', 'a box')
 SEGMENTS = Task('segment', 'a segment')
-MASKS = Task('class of a mask', 'a labeled pixel', keeps_unused_classes=True)
-DEPTH = Task('map', 'a depth map', min_classes=0)
+MASKS = Task(required_label='a labeled pixel', keeps_unused_classes=True)
+DEPTH = Task(min_classes=0)
 ONE_LABEL = Task('image', 'a class', min_classes=2, reason='a classifier needs two or more')
 SEVERAL_LABELS = Task('image', 'a class')
 
@@ -78,7 +80,7 @@ class Draft:
         max_headers: above this number of images, only the headers of a sample are read. Default:
             all are read.
         stratum: returns the stratum of an image, such as its class; a tenth of each stratum is held
-            out. Default: all images are one.
+            out. Default: all images are one stratum.
         hint: the remedy if too little remains, such as a file that could not be read.
     """
 
@@ -129,6 +131,7 @@ def build_listing(
     objects = sum(len(record.instances) for record in records)
     records = compare(records)
     findings.check(objects)
+    # If too few remain, the message is clearer before the images are divided.
     if to_train := [record for record in records if record.split in (None, 'train')]:
         _check_enough_classes(draft, to_train, records, findings)
     parts, held_out = assign_splits(records, tree, findings, draft.stratum)
@@ -190,8 +193,11 @@ def _classes_of(records: Records) -> set[str]:
 
 
 def _leave_out_unknown(task: Task, parts: Parts, known: set[str], findings: Findings) -> None:
-    """Leave out held-out labels whose class has no training data."""
-    what = f'{task.unit}s left out, since no other has their class'
+    """Leave out held-out objects whose class has no training data, and note such classes of images.
+
+    The labels of these images stay, without a number.
+    """
+    what = f'{task.unit}s left out, since no training {task.unit} has their class'
     # Regions to be ignored have no name.
     leave_out(parts['val'], what, lambda instance: instance.name not in {*known, ''}, findings)
     unknown = {name for record in parts['val'] for name in record.labels} - known

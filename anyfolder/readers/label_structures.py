@@ -4,7 +4,6 @@ Labeling programs and pandas write such cells. The class names in them are read;
 names, such as boxes or vectors, are refused with a remedy.
 """
 
-import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -24,7 +23,7 @@ SEQUENCE = re.compile(r"""[({]\s*((['"]).*\2)\s*,?\s*[)}]""", re.DOTALL)  # a Py
 CUT_OFF = re.compile(r'[\[{]\s*[\[{"]')
 XML = re.compile(r'<(\w+)[^>]*(/>|>.*</\1>)', re.DOTALL)
 PAIRS = re.compile(r'(\d+ \d+ )+\d+ \d+')  # starts and lengths, as in Kaggle's masks
-SHOWN_LETTERS = 80  # maximum number of letters of a value quoted in a message
+SHOWN_CHARACTERS = 80  # maximum number of characters of a value that a message quotes
 # Multi-hot vectors in any notation: [0, 1, 0], 0 1 0, 0;1;0.
 VECTOR = re.compile(r'[\[(]?\s*[01](\.0*)?([\s,;|]+[01](\.0*)?)+\s*[\])]?')
 NAME_KEYS = ('choices', 'label', 'labels', 'name', 'class', 'category')
@@ -98,7 +97,8 @@ def structure_reader(
             if value.startswith(BRACKETS) and (content := _parse(value, file)) is not None:
                 names_of[value] = [class_name(name) for name in _names(content)]
         except NoNamesError as error:
-            # Only other JSON may have its names under one key.
+            # JSON without names, flags and regions may have names under a key of its own, as in
+            # {"species": "cat"}. In a layout, `column.key` is the value of a key in JSON cells.
             may_have_key = error.refusal == JSON_WITHOUT_NAMES
             key = _key_of_names(values, file) if may_have_key else ''
             sentence = _sentence(error.refusal, value, column, file)
@@ -116,7 +116,7 @@ def _sentence(refusal: Refusal, value: str, column: str, file: Path) -> str:
     remedy = refusal.remedy.format(
         task=option('task', 'detection'), segmentation=option('task', 'segmentation')
     )
-    shown = value if len(value) <= SHOWN_LETTERS else f'{value[:SHOWN_LETTERS]}...'
+    shown = value if len(value) <= SHOWN_CHARACTERS else f'{value[:SHOWN_CHARACTERS]}...'
     return (
         f'the column {column!r} of {str(file)!r} has {refusal.what} such as {shown}, but '
         f'labels must be names; {remedy}.'
@@ -136,24 +136,15 @@ def _parse(value: str, file: Path) -> Any:
     sequence = SEQUENCE.fullmatch(value)
     texts = (value, f'[{sequence[1]}]' if sequence else value)
     for text in dict.fromkeys((*texts, *(text.replace("'", '"') for text in texts))):
-        with suppress(InputError, json.JSONDecodeError):
+        with suppress(InputError):
             return json_in(text, file)
     if CUT_OFF.match(value):
         raise NoNamesError(JSON_WITHOUT_NAMES)
     return None
 
 
-def text_of_key(text: str, key: str) -> str:
-    """The value of a key in JSON or in a Python dict, as text; empty without it."""
-    with suppress(NoNamesError):
-        content = _parse(text, Path())
-        value = content.get(key) if isinstance(content, Mapping) else None
-        return '' if value is None else str(value)
-    return ''
-
-
 def _key_of_names(values: Collection[str], file: Path) -> str:
-    """The first key for which all values are dicts with text; empty without one."""
+    """The first key under which every value, a dict, has a text; empty without one."""
     with suppress(NoNamesError):  # a damaged file
         dicts = [_parse(value, file) for value in values]
         if all(isinstance(item, Mapping) for item in dicts):
@@ -186,3 +177,15 @@ def _names(content: Any) -> list[str]:
         if key in content:
             return [] if content[key] is None else _names(content[key])
     raise NoNamesError(JSON_WITHOUT_NAMES)
+
+
+def text_of_key(text: str, key: str) -> str:
+    """The value of a key in JSON or in a Python dict, as text; empty without it.
+
+    For ``column.key`` in a layout.
+    """
+    with suppress(NoNamesError):
+        content = _parse(text, Path())
+        value = content.get(key) if isinstance(content, Mapping) else None
+        return '' if value is None else str(value)
+    return ''

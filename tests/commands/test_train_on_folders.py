@@ -9,6 +9,8 @@ from authors import recorded
 from extras import needs_mmdet
 from image_folders import write_digits, write_voc
 
+from vit_plugin.commands import entry, pretrain, train
+
 ROOT = Path(__file__).parents[2]
 ARCH = 'timm://test_vit'
 QUICK = [
@@ -85,6 +87,22 @@ def test_the_written_config_tests_embeds_resumes_and_starts_trainings(run_here, 
     done = train_on_digits(run_here, f'--weights {checkpoint} --work-dir tuned')
     assert done.returncode == 0, done.stderr
     assert 'Load checkpoint from work_dirs/digits/epoch_1.pth' in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize('command', [train, pretrain])
+@pytest.mark.parametrize(
+    ('flags', 'resumes'), [('', False), ('--resume', True), ('--resume-changed', True)]
+)
+def test_both_flags_of_resuming_continue_the_run_in_the_folder(
+    command, flags, resumes, monkeypatch
+):
+    def write_config(request, resume, check=False):
+        raise InterruptedError(f'resume={resume}')
+
+    monkeypatch.setattr('vit_plugin.from_folder.write.write_config', write_config)
+    args = entry.build_parser(command).parse_args(['--data', 'digits', *flags.split()])
+    with pytest.raises(InterruptedError, match=f'resume={resumes}'):
+        command.main(args)
 
 
 @pytest.mark.nightly

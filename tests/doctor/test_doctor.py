@@ -331,7 +331,7 @@ FAULTS = {
             setting(f'{VIT}.init_cfg.checkpoint', Path('authors.npz')),
             setting(f'{VIT}.encoder', {}),
         ),
-        'the weights are of code with',
+        "'approximate': 'tanh'}, the model computes with {'type': 'GELU'",
         'set numerics=',
     ),
     'a frozen backbone without weights': Fault(
@@ -527,6 +527,31 @@ def test_planted_faults_are_reported_with_their_cures(name, folder):
     assert fault.cure in str(expected[0])
     assert expected[0].symptom
     assert '\n' not in str(expected[0])
+
+
+@pytest.mark.parametrize(
+    ('skip', 'left_out'),
+    [
+        ([], []),
+        (['blocks.0.mlp.fc1.{rest}'], ['mlp.fc1.weight', 'mlp.fc1.bias']),
+    ],
+)
+def test_only_parts_of_the_encoder_in_the_file_count_as_left_out(skip, left_out, folder, tmp_path):
+    """Skipping a head, or a block that the file lacks, is right."""
+    cfg = classifier(folder)
+    skip = ['head.{rest}', 'blocks.1.{rest}', *skip]
+    weights = {
+        f'backbone.{name}': value
+        for name, value in torch.load(folder / 'gray.pth').items()
+        if not name.startswith('blocks.1.')
+    }
+    torch.save(dict(weights, **{'head.layers.head.weight': torch.ones(10, 32)}), tmp_path / 'a.pth')
+    cfg['model']['backbone']['init_cfg'] |= dict(checkpoint=str(tmp_path / 'a.pth'), skip=skip)
+    findings = [finding.found for finding in findings_of(cfg) if finding.check == 'skip']
+    assert len(findings) == bool(left_out)
+    for found in findings:
+        assert all(f'blocks.0.{name}' in found for name in left_out)
+        assert 'head.layers' not in found
 
 
 def test_every_check_and_framework_has_a_planted_fault():

@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help='distill (default with --teacher), mocov3 (default without), dino, dinov2, '
         'mae or simmim'
         + ''.join(
-            f'; {name} continues the model of --weights, and rewrites its file'
+            f'; {name} continues the model of --weights, and writes the result in its format'
             for name in CONTINUATIONS
         ),
     )
@@ -56,7 +56,7 @@ def main(args: Namespace) -> None:
     request = Request(
         args.data, PRETRAINING, work_dir=args.work_dir or '', **collect_given(args, 'method')
     )
-    args.config = str(write_config(request, resume=bool(args.resume)))
+    args.config = str(write_config(request, resume=bool(args.resume or args.resume_changed)))
     args.work_dir = None  # the config has it
     with release_if_failed(Path(args.config).parent):
         cfg = load_config(args)
@@ -68,14 +68,15 @@ def main(args: Namespace) -> None:
     if not checkpoint or not is_main_process():
         return
     comparison = FeatureComparison(request, checkpoint)
-    if comparison.recipe.method.continues:  # the method of the checkpoint in --weights
+    if comparison.recipe.method.continues:  # also write the model in the format of --weights
         print(comparison.write_original(Path(cfg.work_dir)))
     comparison.draw(Path(cfg.work_dir, 'features.png'))
     try:
-        scores = [f'{score:.2f} %' for score in comparison.nearest_neighbors()]
+        scores = comparison.nearest_neighbors()
     except MissingExtraError as error:  # the training itself has succeeded
         print(f'Its features are not probed: {error}')
     else:
         if scores:
-            print(f'Nearest neighbors by its features: {" before, ".join(scores)} after.')
+            before, after = scores
+            print(f'Nearest neighbors by its features: {before:.2f} % before, {after:.2f} % after.')
     print(f'Next: vit-plugin train --data FOLDER --weights {cfg.work_dir} --work-dir DIR')

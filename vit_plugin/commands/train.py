@@ -158,7 +158,8 @@ def resolve_config(args: Namespace) -> None:
     options = {name: value for name in TASK_OPTIONS if (value := getattr(args, name)) is not None}
     flags = collect_given(args, *FLAGS_OF_DATA)
     request = Request(args.data, work_dir=args.work_dir or '', options=options, **flags)
-    args.config = str(write_config(request, resume=bool(args.resume), check=bool(args.check)))
+    resumes = bool(args.resume or args.resume_changed)
+    args.config = str(write_config(request, resume=resumes, check=bool(args.check)))
     args.work_dir = None  # the config has it
 
 

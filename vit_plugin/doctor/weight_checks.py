@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.loading.plan import ENCODER_MODULES
+from vit_plugin.models.loading.plan import ENCODER_MODULES, SKIPPED
 from vit_plugin.weights.report import shortened_list
 
 from .examined import ExaminedConfig, Faults
@@ -20,10 +20,11 @@ from .named_weights import START_SETTINGS, NamedWeights, file_name
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
 # Prefix of the names of heads that read features without the last norm.
 NORMLESS_HEAD_PREFIX = 'DPT'
-NUMERICS_NOTE = 'the weights are of code with'  # how a loading report's note on numerics begins
+# Parts of the names of LayerScale in our models and in other formats.
+LAYER_SCALES = ('.ls', 'gamma', 'layer_scale')
 # Weights of a module without a loading report, such as another framework's backbone, count as not
-# loaded if more tensors are random than this share of the matrices. Vectors often begin with
-# constants, so they are not seen to be random.
+# loaded if it has more random tensors than this share of the number of its matrices. Only matrices
+# are surely random at first, since vectors often start as constants.
 MAX_RANDOM_SHARE = 0.5
 
 
@@ -54,6 +55,7 @@ def unloaded_weights(examined: ExaminedConfig) -> Faults:
         lost = [name for name in names if name in state.random_after_init]
         matrices = [name for name in names if parameters[name].ndim > 1]
         if lost and len(lost) > MAX_RANDOM_SHARE * len(matrices):
+            # timm's own weights (`pretrained`) have the model's names, so they were overwritten.
             if _other_initializations(state.model, source.module) or source.entry.get('pretrained'):
                 yield _overwritten(source, lost, len(names), state.model)
             else:
@@ -64,7 +66,7 @@ def unloaded_weights(examined: ExaminedConfig) -> Faults:
                     'give weights by the names of this class, or take a backbone of vit_plugin, '
                     'which reads other names',
                 )
-    start = examined.sources[-1]
+    start = examined.sources[-1]  # `load_from` or `begin_from` is last, if it is set
     if start.place in START_SETTINGS and start.checkpoint:
         backbone = {name for name in state.random_after_load if name.startswith('backbone.')}
         # The same parameters are random as before, so nothing was loaded.
@@ -133,15 +135,15 @@ def skipped_parts(examined: ExaminedConfig) -> Faults:
         report = state.reports.get(source.place) if state else None
         if not report or not source.entry.get('skip'):
             continue
-        in_model = [name for name, why in report.initialized.items() if why == 'skipped']
-        in_file = [name for name, why in report.ignored.items() if why == 'skipped']
+        in_model = [name for name, why in report.initialized.items() if why == SKIPPED]
+        in_file = [name for name, why in report.ignored.items() if why == SKIPPED]
         names = [name for name in (*in_model, *in_file) if _is_of_encoder(name)]
         if names:
             description = (
                 f'{source.place}.skip={[*source.entry["skip"]]} leaves out {shortened_list(names)} '
                 f'of {file_name(source.name)}'
             )
-            if any('.ls' in name or 'gamma' in name for name in names):
+            if any(part in name for name in names for part in LAYER_SCALES):
                 description += ', so that the blocks add with another LayerScale'
             yield description, 'build the model that the weights are of, and leave out skip'
 
@@ -149,6 +151,8 @@ def skipped_parts(examined: ExaminedConfig) -> Faults:
 def _is_of_encoder(name: str) -> bool:
     """True for a parameter of an encoder, by its name in our models or in other formats."""
     parts = name.split('.')
+    if any(part.endswith(('head', 'neck')) for part in parts):
+        return False  # such as head.layers.head.weight
     return any(part in ENCODER_MODULES or part in ('layer', 'layers', 'encoder') for part in parts)
 
 
@@ -185,14 +189,12 @@ def different_numerics(examined: ExaminedConfig) -> Faults:
     state = examined.initialized
     for source in examined.sources:
         report = state.reports.get(source.place) if state else None
-        for note in report.notes if report else ():
-            if note.startswith(NUMERICS_NOTE):
-                difference, _, cure = note.partition(': ')
-                yield f'{source.place}: {difference}', cure
+        for difference, cure in report.numerics.items() if report else ():
+            yield f'{source.place}: {difference}', cure
 
 
 def frozen_parameters(examined: ExaminedConfig) -> Faults:
-    """Find frozen parameters with random values, and models without trainable parameters."""
+    """Find frozen random parameters of the backbone, and models without trainable parameters."""
     model = examined.model
     if model is None or _is_self_supervised(model):
         return

@@ -1,6 +1,7 @@
 """The licenses of published weights, each as the page of its owner states it.
 
-The table is part of docs/weights.md. timm's names and model cards state their own licenses.
+The table is part of docs/weights.md. It is asked last: weights by a name of timm have the license
+in timm's config, and a file next to a model card has that of the card.
 """
 
 from collections.abc import Iterable
@@ -71,11 +72,18 @@ OWNED = (
         ('*dinov3_*_pretrain_*.pth', 'hf://facebook/dinov3-*'),
     ),
     OwnedWeights(
-        'MAE, and ViTDet, which began with it',
+        'MAE',
         'cc-by-nc-4.0',
         f'{GITHUB}/facebookresearch/mae',
         READ_ON,
         ('*fbaipublicfiles.com/mae/*', '*mae_pretrain_vit_*.pth', 'hf://facebook/vit-mae-*'),
+    ),
+    OwnedWeights(
+        'ViTDet, which starts from MAE',
+        '',
+        f'{GITHUB}/facebookresearch/detectron2/tree/main/projects/ViTDet',
+        '2026-11-30',
+        ('*/detectron2/ViTDet/*',),
     ),
     OwnedWeights(
         'CLIP',
@@ -128,11 +136,11 @@ OWNED = (
         ('hf://nvidia/C-RADIO*',),
     ),
     OwnedWeights(
-        'RF-DETR, but XL and 2XL',
+        'RF-DETR except XL and 2XL',
         'apache-2.0',
         f'{GITHUB}/roboflow/rf-detr',
         READ_ON,
-        (),  # each is offered by its name, with its license
+        (),  # for docs alone: `Project.offered` of rf_detr has the license of each
     ),
     OwnedWeights(
         'Depth Anything V2, Small',
@@ -178,7 +186,8 @@ def find_owned(names: Iterable[str]) -> OwnedWeights | None:
 def license_kind(license: str) -> str:
     """``'permissive'``, ``'noncommercial'``, ``'own terms'`` or ``'unknown'``.
 
-    Permissive licenses are listed. This is not legal advice: read the license.
+    Permissive licenses are listed. 'own terms' is any other license, such as AGPL. This is not
+    legal advice: read the license.
     """
     name = license.strip().lower().replace(' ', '-')
     if not name or name in ('unknown', 'other', 'none', 'not stated'):

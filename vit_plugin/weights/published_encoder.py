@@ -52,12 +52,16 @@ def encoder_section(
 ) -> Section:
     """``arch``, ``img_size``, ``numerics`` and ``encoder`` of a :class:`VisionTransformer`.
 
+    For a hybrid, ``img_size`` counts elements of the CNN's last map, so the caller multiplies it by
+    the stride of that map. Without a config and a position table it is 0, and the caller sets it.
+
     Args:
         published: the weights.
         config: the config of the encoder, whose fields are read. None: the file has no config, and
             a DINOv2 encoder with heads of 64 channels is assumed.
         size_field: the field with the image size of the position table.
-        has_square_table: whether the encoder's own code treats every table as a square.
+        has_square_table: whether the encoder's own code makes a square table even for images that
+            are not square.
 
     Raises:
         ConfigError: if the config contradicts the weights, or if our backbone does not compute the
@@ -75,13 +79,14 @@ def encoder_section(
     options = options_of_weights(published.ours)
     act_cfg, eps = ACT_CFGS['silu' if options['gated_mlp'] else 'gelu'], 1e-6
     rows = published.shape('pos_embed')[1] if 'pos_embed' in published.ours else None
-    grid = (math.isqrt(rows or 0),) * 2
+    grid = (math.isqrt(rows or 0),) * 2  # rounded down, without the few prefix rows
     if config is not None:
         _check_sizes_and_biases(config, arch, options)
         if is_plain:
             config.check_agreement(num_channels=channels)
             config.require('num_channels', 3)
             if _pair(config.get('patch_size', Size)) != (height, patch):
+                # The sizes differ; this raises the message for it.
                 config.check_agreement(patch_size=patch if height == patch else [height, patch])
         arch['num_heads'] = _heads(config, width)
         act_cfg, eps = _activation(config), config.get('layer_norm_eps', Eps)
@@ -125,7 +130,7 @@ def shown_fields(arch: Section, options: Section) -> Section:
         num_hidden_layers=arch['num_layers'],
         intermediate_size=arch['feedforward_channels'],
         num_register_tokens=options['reg_token'],
-        n_cls_tokens=1 + options['reg_token'],
+        n_cls_tokens=1 + options['reg_token'],  # a field that counts registers, too
         use_swiglu_ffn=options['gated_mlp'],
         use_gated_mlp=options['gated_mlp'],
         qkv_bias=bool(options['qkv_bias']),
@@ -143,7 +148,8 @@ def dinov3_rotary(config: ForeignConfig, field: str = 'rope_theta') -> Section:
 def _check_sizes_and_biases(config: ForeignConfig, arch: Section, options: Section) -> None:
     """Raise a ``ConfigError`` for a size or a bias that the weights or our blocks do not have."""
     width, hidden, gated = arch['embed_dims'], arch['feedforward_channels'], options['gated_mlp']
-    # First the biases that our blocks do not have, for which the message can say so.
+    # First the biases that our blocks do not have, for which the message can say so. `content` is
+    # read directly, so that the fields count as read only by `check_agreement`.
     biases = tuple(map(config.content.get, SEPARATE_BIASES))
     if all(map(config.sets, SEPARATE_BIASES)) and biases not in QKV_BIASES:
         why = 'of which ours has all, none, or all but the keys'
@@ -153,6 +159,7 @@ def _check_sizes_and_biases(config: ForeignConfig, arch: Section, options: Secti
     config.check_agreement(**shown_fields(arch, options))
     if config.may_have('mlp_ratio'):
         ratio = config.get('mlp_ratio', Positive)
+        # A default that differs says nothing: the weights decide.
         if hidden != hidden_channels(width, ratio, gated) and config.sets('mlp_ratio'):
             raise config.unsupported('mlp_ratio', why=f'where its MLPs have {hidden} channels')
 
@@ -195,7 +202,7 @@ def _grid(
         size_field: its field with the image size.
         patch: height and width of a patch.
         rows: rows of the table. None without one: the grid is that of the image.
-        has_square_table: whether the table is a square even for images that are not.
+        has_square_table: see :func:`encoder_section`.
         prefix_rows: possible numbers of rows for tokens before the patches.
 
     Raises:
@@ -206,9 +213,11 @@ def _grid(
     height, width = (side // length for side, length in sides)
     if rows is None:
         return height, width
+    # The table has the size of the image in the config.
     root = math.isqrt(height * width)
     if rows - height * width in prefix_rows and (root**2 == height * width or not has_square_table):
         return (root, root) if has_square_table else (height, width)
+    # That size is only a default, so the table decides.
     root = math.isqrt(rows)
     if rows - root**2 in prefix_rows and not config.sets(size_field):
         return root, root

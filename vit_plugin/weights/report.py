@@ -18,6 +18,8 @@ class Report:
         adapted: our key -> how its tensor was adapted to the model.
         initialized: our keys that kept their initialization -> the reason.
         ignored: unused keys of the checkpoint -> the reason.
+        numerics: how the weights' own code computes otherwise than the model -> the setting that
+            makes the model compute so.
         notes: other facts for the user.
     """
 
@@ -26,6 +28,7 @@ class Report:
     adapted: dict[str, str] = field(default_factory=dict)
     initialized: dict[str, str] = field(default_factory=dict)
     ignored: dict[str, str] = field(default_factory=dict)
+    numerics: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -54,7 +57,8 @@ class Report:
             lines += [
                 f'{name:<12} {shortened_list(keys)} ({reason})' for reason, keys in reasons.items()
             ]
-        return '\n'.join(lines + [f'note         {note}' for note in self.notes])
+        notes = [*self.notes, *(f'{found}: {cure}' for found, cure in self.numerics.items())]
+        return '\n'.join(lines + [f'note         {note}' for note in notes])
 
 
 def shortened_list(keys: Iterable[str]) -> str:

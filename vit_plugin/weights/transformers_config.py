@@ -13,14 +13,15 @@ from .foreign_config import ConfigKind, ForeignConfig
 UNUSED_FIELDS = {
     'names what wrote the file, and when': 'model_type transformers_version _name_or_path '
     'name_or_path _commit_hash custom_pipelines',
-    'names of classes, which are read apart': 'id2label label2id num_labels',
+    'read elsewhere: names of classes, and whether images have several': 'id2label label2id '
+    'num_labels problem_type',
     'the form of outputs, precision and memory of a run': 'dtype torch_dtype use_bfloat16 '
     'torchscript return_dict output_hidden_states output_attentions use_cache '
     'chunk_size_feed_forward attn_implementation _attn_implementation '
     '_attn_implementation_internal _attn_implementation_autoset _output_attentions '
     'experts_implementation _experts_implementation gradient_checkpointing tf_legacy_loss '
     'output_past xla_device use_return_dict',
-    'the task and the loss of a training': 'finetuning_task problem_type task_specific_params',
+    'the task of a training': 'finetuning_task task_specific_params',
     'models of text, their tokens and decoders': 'is_encoder_decoder is_decoder '
     'add_cross_attention cross_attention_hidden_size tie_encoder_decoder tie_word_embeddings '
     'tokenizer_class prefix bos_token_id eos_token_id pad_token_id sep_token_id '

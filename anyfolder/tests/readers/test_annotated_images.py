@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from box_scenes import BOX_SCENES, WANTED
+from box_scenes import BOX_SCENES, EXPECTED_BOXES
 from foreign_data import coco_json, labelme, save, write
 from image_folders import scenes, write_coco, write_voc
 from listings import boxes_of, notes_of
@@ -42,7 +42,7 @@ def test_paths_of_other_machines_and_other_suffixes_match(tmp_path, name):
     """label-studio-converter writes the first, and the third remains after images are converted."""
     write_coco(tmp_path)
     rename_images(tmp_path, name.format)
-    assert boxes_of(read(tmp_path)) == WANTED
+    assert boxes_of(read(tmp_path)) == EXPECTED_BOXES
 
 
 def test_names_may_be_quoted_as_in_urls(tmp_path):
@@ -51,7 +51,7 @@ def test_names_may_be_quoted_as_in_urls(tmp_path):
     for path in tmp_path.rglob('*.jpg'):
         path.rename(path.with_name(f'a {path.name}'))
     rename_images(tmp_path, 'a%20{}.jpg'.format)
-    assert boxes_of(read(tmp_path)) == WANTED
+    assert boxes_of(read(tmp_path)) == EXPECTED_BOXES
 
 
 def test_names_match_in_any_unicode_form(tmp_path):
@@ -62,7 +62,7 @@ def test_names_match_in_any_unicode_form(tmp_path):
     names = [f'C:\\photos\\caf\u00e9 {i}.jpg' for i in range(10)]
     write(tmp_path, 'result.json', coco_json(names, [boxes for _, boxes in scenes(10)]))
     listing = read(tmp_path)
-    assert boxes_of(listing) == WANTED
+    assert boxes_of(listing) == EXPECTED_BOXES
     assert not listing.findings.rows()
 
 
@@ -153,7 +153,7 @@ def test_labelme_files_with_the_name_of_another_image_raise(tmp_path):
     for i in range(10):  # no image has a name that is in a file
         path = tmp_path / f'{i}.json'
         path.write_text(path.read_text().replace('3.jpg', 'IMG.jpg').replace('4.jpg', 'IMG.jpg'))
-    assert boxes_of(read(tmp_path)) == WANTED
+    assert boxes_of(read(tmp_path)) == EXPECTED_BOXES
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from box_scenes import BOX_SCENES, WANTED
+from box_scenes import BOX_SCENES, EXPECTED_BOXES
 from foreign_data import (
     coco_json,
     cvat_coco,
@@ -53,7 +53,7 @@ def test_every_format_has_the_same_boxes(tmp_path, write_scene):
     listing = read(tmp_path)
     assert listing.form == form
     assert listing.classes == ('bar', 'square')
-    assert boxes_of(listing) == WANTED
+    assert boxes_of(listing) == EXPECTED_BOXES
     assert sizes_of(listing) == ([6, 2, 2] if has_splits else [9, 1, 0])
     assert listing.held_out == (not has_splits)
 
@@ -169,7 +169,7 @@ def test_image_size_is_that_of_the_displayed_image(tmp_path):
     write(tmp_path, 'annotations/instances.json', text)
     listing = read(tmp_path)
     assert {record.size for record in listing.train} == {(64, 48)}
-    assert boxes_of(listing) == WANTED
+    assert boxes_of(listing) == EXPECTED_BOXES
 
 
 def test_categories_are_classes_by_their_names(tmp_path):
@@ -185,7 +185,7 @@ def test_categories_are_classes_by_their_names(tmp_path):
     listing = read(tmp_path)
     # in the order of the categories, without the unused one
     assert listing.classes == ('square', 'bar')
-    assert boxes_of(listing) == WANTED
+    assert boxes_of(listing) == EXPECTED_BOXES
 
 
 @pytest.mark.parametrize('other', ['traffic\u00a0light', ' traffic  light ', 'traffic\u200b light'])
@@ -296,6 +296,6 @@ def test_numbers_without_leading_zeros_find_their_images(tmp_path):
         rows += [f'{i}.0,{",".join(map(str, box))},{name}' for name, box in boxes]
     write(tmp_path, 'boxes.csv', '\n'.join(rows))
     listing = read(tmp_path)
-    assert boxes_of(listing) == WANTED
+    assert boxes_of(listing) == EXPECTED_BOXES
     what = 'numbers matched to images or folders whose names have other zeros'
     assert (what, 10) in notes_of(listing)

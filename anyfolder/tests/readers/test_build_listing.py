@@ -168,7 +168,7 @@ def test_class_of_only_the_held_out_image_is_reported(tmp_path, task):
     listing = build_listing(make_draft(tmp_path, task, *labels), Findings())
     assert listing.classes == ('a', 'b')
     what = {
-        BOXES: 'objects left out, since no other has their class',
+        BOXES: 'objects left out, since no training object has their class',
         ONE_LABEL: 'classes with validation data, but no training data',
     }[task]
     assert notes_of(listing) == [(what, 1)]

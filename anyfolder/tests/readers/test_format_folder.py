@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from box_scenes import WANTED, open_images, supervisely
+from box_scenes import EXPECTED_BOXES, open_images, supervisely
 from foreign_data import coco_json, save, write
 from image_folders import scenes, write_coco
 from listings import boxes_of, notes_of, sizes_of
@@ -47,7 +47,7 @@ def write_batches(folder, *batches):
 @pytest.mark.parametrize('second', [range(4, 10), range(2, 10)])
 def test_files_of_one_split_are_united(tmp_path, second):
     write_batches(tmp_path, range(4), second)
-    assert boxes_of(read(tmp_path)) == WANTED
+    assert boxes_of(read(tmp_path)) == EXPECTED_BOXES
 
 
 def test_files_of_one_split_with_different_labels_of_an_image_raise(tmp_path):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from box_scenes import WANTED
+from box_scenes import EXPECTED_BOXES
 from foreign_data import labelimg_yolo
 from image_folders import write_coco
 from listings import boxes_of, notes_of
@@ -79,7 +79,7 @@ def test_missing_and_invalid_sizes_in_a_file_are_ignored(tmp_path, size):
     file.write_text(text.replace('"width": 64, "height": 48', size))
     listing = read(tmp_path)
     assert {record.size for record in listing.train} == {(64, 48)}
-    assert boxes_of(listing) == WANTED
+    assert boxes_of(listing) == EXPECTED_BOXES
 
 
 def test_unreadable_images_are_left_out_unless_all_are_unreadable(tmp_path):

@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from box_scenes import WANTED
+from box_scenes import EXPECTED_BOXES
 from foreign_data import cvat_coco, cvat_voc, labelimg_yolo, labelme, save, write
 from image_folders import scenes
 from listings import boxes_of, notes_of
@@ -33,7 +33,7 @@ def test_output_of_trainings_is_left_out_and_reported(tmp_path, write_output):
     labelimg_yolo(tmp_path)
     write_output(tmp_path)
     listing = read(tmp_path)
-    assert boxes_of(listing) == WANTED
+    assert boxes_of(listing) == EXPECTED_BOXES
     assert notes_of(listing) == [('folders of trainings left out', 1)]
 
 
@@ -44,7 +44,7 @@ def test_arrays_next_to_images_are_left_out(tmp_path, write_scene):
     for path in [*tmp_path.rglob('*.jpg'), *tmp_path.rglob('*.png')]:
         np.save(path.with_suffix('.npy'), np.asarray(Image.open(path)))
     listing = read(tmp_path)
-    assert boxes_of(listing) == WANTED
+    assert boxes_of(listing) == EXPECTED_BOXES
     assert ('files left out, .npy', 10) in notes_of(listing)
 
 

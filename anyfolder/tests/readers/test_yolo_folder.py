@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from box_scenes import WANTED
+from box_scenes import EXPECTED_BOXES
 from foreign_data import cvat_yolo, labelimg_yolo, roboflow_yolo, save, write
 from image_folders import scenes
 from listings import boxes_of, notes_of, sizes_of
@@ -53,7 +53,7 @@ def test_labels_next_to_images_are_recognized_by_their_lines(tmp_path):
     for path in (tmp_path / 'labels').iterdir():
         path.rename(tmp_path / 'images' / path.name)
     (tmp_path / 'images/classes.txt').rename(tmp_path / 'images/voc.names')
-    assert boxes_of(read(tmp_path)) == WANTED
+    assert boxes_of(read(tmp_path)) == EXPECTED_BOXES
     (tmp_path / 'images/voc.names').unlink()
     with rejects('no file with the names of the classes'):
         read(tmp_path)
@@ -63,7 +63,7 @@ def test_folder_may_lie_within_a_folder_called_labels(tmp_path):
     folder = tmp_path / 'labels/images'
     folder.mkdir(parents=True)
     labelimg_yolo(folder)
-    assert boxes_of(read(folder)) == WANTED
+    assert boxes_of(read(folder)) == EXPECTED_BOXES
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_kpt_shape_tells_boxes_from_polygons(tmp_path):
         read(tmp_path)
     with open(tmp_path / 'data.yaml', 'a') as file:
         file.write('kpt_shape: [2, 3]\n')
-    assert boxes_of(read(tmp_path)) == WANTED
+    assert boxes_of(read(tmp_path)) == EXPECTED_BOXES
     replace(tmp_path / 'data.yaml', '[2, 3]', '[4, 3]')
     with rejects(r'lines are neither .* \(20, the first'):
         read(tmp_path)
@@ -174,7 +174,7 @@ def test_scores_before_boxes_are_reported(tmp_path):
         rows = [row.split(maxsplit=1) for row in path.read_text().splitlines()]
         path.write_text('\n'.join(f'{label} 0.9 {box}' for label, box in rows))
     listing = read(tmp_path)
-    assert boxes_of(listing) == WANTED
+    assert boxes_of(listing) == EXPECTED_BOXES
     what = 'lines with a score before the box, read as class, score, x, y, width, height'
     assert (what, 20) in notes_of(listing)
 

@@ -1,4 +1,8 @@
-"""The scenes of :mod:`foreign_data` in more formats, and a table of all formats with boxes."""
+"""The scenes of :mod:`foreign_data` in more formats, and a table of all formats with boxes.
+
+Squares are written as polygons where a format has them, and bars as boxes, so that both are read.
+Some files also have items that readers must leave out: a lane, a polyline, a tag, an unused class.
+"""
 
 import json
 from collections import Counter
@@ -8,6 +12,8 @@ from typing import Any
 
 from foreign_data import BOXES, CLASSES, Boxes, save, write
 from image_folders import scenes
+
+CODES = dict(bar='/m/0b', square='/m/0s')  # of classes, as in Open Images
 
 
 def save_scenes(folder: Path, subfolder: str, suffix: str = 'png') -> Iterator[tuple[str, Boxes]]:
@@ -170,9 +176,6 @@ def via_table(folder: Path) -> None:
     write(folder, 'via_export_csv.csv', '\n'.join(lines))
 
 
-CODES = dict(bar='/m/0b', square='/m/0s')  # of classes, as in Open Images
-
-
 def open_images(folder: Path) -> None:
     lines = ['ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsGroupOf']
     for name, boxes in save_scenes(folder, 'train'):
@@ -190,8 +193,8 @@ def tensorflow(folder: Path) -> None:
     write(folder, 'labels.csv', '\n'.join(lines))
 
 
-# The boxes of ten scenes.
-WANTED = Counter((name, *box) for _, boxes in scenes(10) for name, box in boxes)
+# The class and the corners of each box of ten scenes.
+EXPECTED_BOXES = Counter((name, *box) for _, boxes in scenes(10) for name, box in boxes)
 # By the function that writes ten scenes: the format, and whether the folder states the splits.
 BOX_SCENES: dict[Callable[[Path], None], tuple[str, bool]] = {
     **BOXES,

@@ -29,12 +29,34 @@ HYBRID = dict(
     numerics='timm',
     img_size=64,
 )
+ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=50.0))
+EPS_OF_DINOV3 = dict(base='timm', norm_cfg=dict(eps=1e-5))
 CASES = {
     'class token': dict(),
     'average': dict(with_cls_token=False, out_type='avg_featmap'),
     "timm's numerics": dict(numerics='timm'),
     'hybrid': HYBRID,
     'a name of timm': dict(arch='timm://test_vit', img_size=32),
+    # timm's models of these kinds have a LayerScale, unless it is turned off.
+    'gated': dict(
+        encoder=dict(gated_mlp=True), numerics=dict(base='timm', act_cfg=dict(type='SiLU'))
+    ),
+    'rotary': dict(pos_embed=ROTARY, encoder=dict(qkv_bias='qv'), numerics=EPS_OF_DINOV3),
+    'rotary, gated': dict(
+        pos_embed=ROTARY,
+        encoder=dict(gated_mlp=True, qkv_bias='qv'),
+        numerics=dict(EPS_OF_DINOV3, act_cfg=dict(type='SiLU')),
+    ),
+    'rotary without a class token': dict(
+        pos_embed=ROTARY,
+        encoder=dict(qkv_bias='qv', reg_token=2),
+        with_cls_token=False,
+        out_type='avg_featmap',
+        numerics=EPS_OF_DINOV3,
+    ),
+    'BEiT': dict(
+        pos_embed=dict(type='none', relative='bias'), encoder=dict(qkv_bias='qv'), numerics='timm'
+    ),
 }
 
 

@@ -83,10 +83,11 @@ def test_different_numerics_are_noted_once(monkeypatch):
         'vit_plugin.weights.opening.download_timm', lambda source: theirs.state_dict()
     )
     report = load_weights(VisionTransformer(arch=sizes), 'timm://vit_tiny_patch16_224')
-    assert sum('act_cfg' in note for note in report.notes) == 1
+    assert sum('act_cfg' in difference for difference in report.numerics) == 1
     report = load_weights(
         VisionTransformer(arch=sizes, numerics='timm'), 'timm://vit_tiny_patch16_224'
     )
+    assert not report.numerics
     assert not report.notes
 
 

@@ -91,6 +91,7 @@ def test_exported_weights_are_read_back():
     assert not report.ignored
     assert not report.initialized
     assert not report.notes
+    assert not report.numerics
     assert_same_state(model, other)
 
 

@@ -1,9 +1,15 @@
-"""The learning curve: its metrics, its smoothed loss and its axes."""
+"""Learning curves and detection curves: their lines, labels, colors and axes."""
 
 import numpy as np
 import pytest
 
+from anyfolder.pictures.palette import hex_of
 from vit_plugin.report.pictures import draw_learning_curve
+from vit_plugin.report.pictures.charts import (
+    MAX_NAMED_CURVES,
+    DetectionCurve,
+    draw_detection_curves,
+)
 
 
 def test_learning_curve_shows_every_metric(tmp_path):
@@ -38,3 +44,27 @@ def test_learning_curve_ignores_losses_that_are_not_finite(bad):
     loss[bad] = np.nan
     above, _ = draw_learning_curve(loss, 10, {}).axes
     assert np.isfinite(above.get_ylim()).all()
+
+
+CURVE = DetectionCurve(*(np.linspace(0, 100, 5) for _ in range(4)), ap50=50.0)
+
+
+def test_class_keeps_its_color_if_another_has_no_objects():
+    """Also a class that is called like the mean of all."""
+    figure = draw_detection_curves(CURVE, {0: CURVE, 2: CURVE}, ['all', 'cat', 'dog'], 0.5)
+    for axes in figure.axes:
+        mean, first, third = axes.get_lines()[:3]
+        assert (first.get_color(), third.get_color()) == (hex_of(0), hex_of(2))
+        assert mean.get_color() not in (hex_of(0), hex_of(2))
+        assert [line.get_label().split()[0] for line in (mean, first, third)] == [
+            'all',
+            'all',
+            'dog',
+        ]
+
+
+def test_many_classes_are_not_named():
+    number = MAX_NAMED_CURVES + 1
+    curves = dict.fromkeys(range(number), CURVE)
+    left, _ = draw_detection_curves(CURVE, curves, ['a'] * number, 0.5).axes
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ['all  AP50 50.0']

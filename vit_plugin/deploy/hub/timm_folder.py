@@ -35,7 +35,7 @@ TIMM_HYBRIDS = {
     (3, 4, 9): 'vit_base_r50_s16_224',
     (3, 4, 6, 3): 'vit_large_r50_s32_224',
 }
-# timm models with classes or norms that JSON arguments cannot express.
+# timm models whose Python class or norm JSON arguments cannot name.
 TIMM_PLAIN, TIMM_EPS_1E_5 = 'vit_base_patch16_224', 'vit_base_patch16_clip_224'
 TIMM_GATED, TIMM_DISTILLED = 'vit_giant_patch14_dinov2', 'deit_base_distilled_patch16_224'
 TIMM_ROTARY, TIMM_GATED_ROTARY = 'vit_small_patch16_dinov3', 'vit_small_plus_patch16_dinov3'
@@ -51,12 +51,24 @@ TIMM_ACTIVATIONS = {
 
 
 def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[HubFolder]:
-    """The one candidate folder for the same model.
+    """Write the same model as a folder of timm.
+
+    The caller compares what timm computes with it, so options that timm has no argument for, such
+    as another eps, are not checked here.
+
+    Args:
+        trained: the model.
+        pixels: its preprocessing, in the fields of timm's ``pretrained_cfg``.
+
+    Yields:
+        One folder. A function for another library may yield several candidates.
 
     Raises:
-        ConfigError: if timm has no such stem, pooling or activation, or no name for a weight.
+        ConfigError: if timm has no such stem, pooling, positions or activation, or no name for a
+            weight.
     """
     model, backbone = trained.model, trained.model.backbone
+    # By the names of the kernel, without the prefix of the backbone.
     state, classes = dict(recognize(model.state_dict())), hub_class_names(trained)
     pooling = TIMM_POOLING.get(hub_pooling(model))
     settings: Section = dict(img_size=list(backbone.img_size))
@@ -64,7 +76,7 @@ def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[H
         name = backbone.arch.removeprefix(TIMM_SCHEME).partition('.')[0]
     else:
         if (hub_pooling(model) == 'distilled') != (SECOND_TOKEN in state):
-            raise ConfigError('timm has two classifiers wherever it has a distillation token')
+            raise ConfigError('timm has two classifiers if and only if it has a distillation token')
         if pooling is None and SECOND_TOKEN not in state:
             raise ConfigError(f'timm has no pooling of tokens such as {hub_pooling(model)}')
         name = _name_of(backbone, state)
@@ -86,13 +98,13 @@ def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[H
             classifier=['head', 'head_dist'] if SECOND_TOKEN in state else 'head',
         ),
     )
-    yield HubFolder(timm_classes(config, classes, pixels), weights)
+    yield HubFolder(timm_with_classes(config, classes, pixels), weights)
 
 
-def timm_classes(
+def timm_with_classes(
     config: Mapping[str, Any], classes: Sequence[str], pixels: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A timm config with class names and preprocessing."""
+    """A timm config completed by class names, and by preprocessing as in :func:`timm_folders`."""
     count = dict(num_classes=len(classes))
     names = dict(label_names=[*classes]) if classes else {}
     pretrained_cfg = dict(pixels, **count, **config['pretrained_cfg'])
@@ -121,7 +133,7 @@ def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
             return TIMM_DISTILLED
         if gated:
             return TIMM_GATED
-        has_eps_1e_5 = _eps(backbone) > 3e-6  # timm's models have 1e-6 or 1e-5
+        has_eps_1e_5 = _eps(backbone) > 3e-6  # timm's have 1e-6 or 1e-5; this is between the two
         return TIMM_EPS_1E_5 if has_eps_1e_5 else TIMM_PLAIN
     stages = getattr(getattr(stem, 'backbone', None), 'stages', ())
     depths = tuple(len(getattr(stage, 'blocks', ())) for stage in stages)
@@ -155,13 +167,17 @@ def _sizes(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
 
 
 def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
-    """The arguments of timm's class except sizes and pooling."""
+    """The arguments of timm's class except sizes and pooling.
+
+    timm's BEiT and its rotary encoders have no argument for the activation.
+    """
     act = backbone.numerics.act_cfg
     activation = TIMM_ACTIVATIONS.get((act['type'], act.get('approximate', 'none')))
     if activation is None:
         raise ConfigError(f'its activation is {act["type"]}')
     registers = state[REGISTER_KEY].shape[1] if REGISTER_KEY in state else 0
-    scale = dict(init_values=1e-5) if SCALE in state else {}  # any value: the weights replace it
+    # Any number will do, since the weights replace it. Without an argument, some have LayerScale.
+    scale = dict(init_values=1e-5 if SCALE in state else None)
     if _is_beit(state):
         return scale | dict(
             qkv_bias='blocks.0.attn.qkv.q_bias' in state,
@@ -171,22 +187,28 @@ def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
         )
     if 'pos_embed' not in state:
         biased = 'blocks.0.attn.qkv.q_bias' in state or 'blocks.0.attn.qkv.bias' in state
-        # Relative positions, or none, have no temperature.
-        temperature = (
-            backbone.rope.options.temperature if hasattr(backbone.rope, 'options') else None
+        rotary = getattr(backbone.rope, 'options', None)
+        if rotary is None:
+            raise ConfigError('timm has no such model without positions')
+        options = scale | dict(
+            class_token='cls_token' in state,
+            num_reg_tokens=registers,
+            qkv_bias=biased,
+            rope_temperature=rotary.temperature,
         )
-        options = dict(qkv_bias=biased, num_reg_tokens=registers, rope_temperature=temperature)
-        return options | scale
-    options = dict(
+        # Gate and values are named as two layers (DINOv3) or, without LayerScale, as one (EVA-02).
+        # timm has one layer where it need not align the width.
+        return options if SCALE in state else options | dict(swiglu_align_to=0)
+    options = scale | dict(
         class_token='cls_token' in state,
-        fc_norm=False,
+        fc_norm=False,  # timm would put the last norm after the average pooling
         act_layer=activation,
         pre_norm='norm_pre.weight' in state,
         qkv_bias='blocks.0.attn.qkv.bias' in state,
     )
     if registers or is_rowless(state):
         options |= dict(reg_tokens=registers, no_embed_class=is_rowless(state))
-    return options | scale
+    return options
 
 
 def read_by_timm(folder: Path, config: Mapping[str, Any]) -> OutputFunction:

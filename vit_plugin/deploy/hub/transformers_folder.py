@@ -177,16 +177,16 @@ def _config(
     if kind.towers:
         own = dict(vision_config=dict(own, model_type=f'{name}_vision_model'))
     config = dict(architectures=[class_name], model_type=name, **own, dtype='float32')
-    return transformers_classes(config, classes) if 'Classification' in class_name else config
+    return transformers_with_classes(config, classes) if 'Classification' in class_name else config
 
 
-def transformers_classes(
+def transformers_with_classes(
     config: Mapping[str, Any], classes: Sequence[str], pixels: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """A transformers config with class names.
 
     ``pixels`` is unused, since the preprocessing has a file of its own. It is there because
-    ``timm_classes`` is called in the same way.
+    ``timm_with_classes`` is called in the same way.
     """
     return dict(
         config,

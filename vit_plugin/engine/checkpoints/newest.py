@@ -1,7 +1,8 @@
 """Find the last and the best checkpoint in the folder of a run.
 
-Only the files in a folder count, neither the marker ``last_checkpoint`` nor their modification
-times. So a folder may be moved, copied or restored from an archive.
+The marker ``last_checkpoint`` only tells which run counts. Its path and all modification times are
+ignored, so a folder may be moved, copied or restored from an archive. For checkpoints at a URL, the
+marker is the answer.
 """
 
 import logging
@@ -56,7 +57,7 @@ class FoundCheckpoint(NamedTuple):
 def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -> str | None:
     """The last complete checkpoint of a run, by the iteration that it holds.
 
-    It belongs to the same run as the checkpoint that the marker names: the folder may have later
+    Checkpoints of the run that the marker names come first, since the folder may have later
     checkpoints of a longer, earlier run. The marker may be missing or incomplete if the machine
     died while it or its checkpoint was written. Then the run that began last counts.
 
@@ -70,7 +71,7 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
 
     Raises:
         ConfigError: if there are checkpoints but none is complete, or if there is none but the
-            marker names one.
+            marker names one, by a usual name or a URL.
     """
     text = _read_marker(work_dir)
     if '://' in str(out_dir):
@@ -93,7 +94,7 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
         damaged.append(checkpoint.path.name)
     if checkpoints:
         raise ConfigError(f'No checkpoint in {str(folder)!r} can be read to its end; {REMEDY}.')
-    if '://' in text or NUMBERED.fullmatch(name):
+    if '://' in text or NUMBERED.fullmatch(name):  # any other text is the rest of a damaged marker
         raise ConfigError(
             f'{str(Path(work_dir, MARKER))!r} names {text!r}, which is not there in '
             f'{str(folder)!r}; {REMEDY}.'
@@ -119,8 +120,9 @@ def _sort_newest_first(
 ) -> list[FoundCheckpoint]:
     """Checkpoints, newest first, the run of the marked one before others.
 
-    Checkpoints of other runs that are later than the marked one are left out. An unreadable
-    checkpoint is placed by the number in its name, or first if it is the marked one.
+    Checkpoints of other runs that are not earlier than the marked one are left out: a longer,
+    earlier run has left them. An unreadable checkpoint is placed by the number in its name, or
+    first if it is the marked one.
     """
     run = marked.run if marked else None
     if marked is not None and run is not None:
@@ -145,7 +147,8 @@ def _sort_newest_first(
 def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
     """The best checkpoint of a run: the latest complete one for the run's first metric.
 
-    A metric has only one, unless the machine died between writing it and deleting the one before.
+    A metric has only one best checkpoint, unless the machine died between writing it and deleting
+    the one before.
     Best checkpoints of other runs in the same folder are left out.
 
     Returns:
@@ -207,10 +210,12 @@ def describe_checkpoint(path: Path) -> FoundCheckpoint:
     meta = _get_mapping(content, 'meta')
     info = _get_mapping(_get_mapping(content, 'message_hub'), 'runtime_info')
     began, iteration = info.get(BEGAN), meta.get('iter')
+    if not isinstance(began, str):
+        began = ''
     best = (value for key, value in info.items() if str(key).startswith('best_ckpt'))
     return FoundCheckpoint(
         path,
-        began=began if isinstance(began, str) else '',
+        began=began,
         iteration=iteration if isinstance(iteration, int) else -1,
         number=number,
         # Checkpoints of MMEngine and of versions before 0.1 do not record the start.
@@ -231,7 +236,10 @@ def _number_in(name: str) -> int:
 
 
 def _is_checkpoint(path: Path, name: str = '', pattern: re.Pattern[str] = NUMBERED) -> bool:
-    """True if a path may be a checkpoint: it has this name, or its name matches the pattern."""
+    """True if a path may be a checkpoint: it has this name, or its name matches the pattern.
+
+    It must also be a file with a suffix, or a folder with a manifest.
+    """
     if path.name != name and not pattern.fullmatch(path.name):
         return False
     return is_checkpoint_folder(path) or (path.is_file() and path.suffix != '')

@@ -170,12 +170,12 @@ def _table(rope: AxialRotary, name: str, grid: tuple[int, int]) -> Tensor:
 def note_numerics(
     backbone: nn.Module, weights: Recognized, report: Report, named_numerics: Mapping[str, Any]
 ) -> None:
-    """Note numerics that certainly differ, and what the format notes about its own code.
+    """Report numerics that certainly differ, and what the format notes about its own code.
 
     Args:
         backbone: the backbone.
         weights: the checkpoint's weights.
-        report: receives the notes.
+        report: receives both.
         named_numerics: numerics of the model that the weights belong to, if its name is known, see
             :func:`compare_named_model`.
     """
@@ -202,11 +202,11 @@ def note_numerics(
     ]
     for field, change in certain.items():
         if not _agrees(backbone.numerics, field, change):
-            advice = f'numerics={presets[0]!r}' if presets else f'{field}={change} in numerics'
-            report.notes.append(
+            setting = f'numerics={presets[0]!r}' if presets else f'{field}={change} in numerics'
+            report.numerics[
                 f'the weights are of code with {field}={change}, the model computes with '
-                f'{getattr(backbone.numerics, field)}: set {advice}'
-            )
+                f'{getattr(backbone.numerics, field)}'
+            ] = f'set {setting}'
 
 
 def _agrees(numerics: Numerics, field: str, change: Mapping[str, Any]) -> bool:

@@ -54,7 +54,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
         targets = {key: value for key, value in targets.items() if key in weights}
     adapted = AdaptedWeights(backbone, targets, weights, complete=not has_our_names)
     report = adapted.report
-    if report.adapted or report.ignored or report.notes or not has_our_names:
+    if report.adapted or report.ignored or report.numerics or report.notes or not has_our_names:
         print_log(f'{report}', 'current')
     # torch reports these as unexpected keys, unless `strict` is False.
     for_torch_to_report = {

@@ -42,6 +42,7 @@ CREATING_ARGUMENTS = {
 }
 BLOCK_KEY = Pattern('blocks.{i}.{rest}')
 # First parts of our names in a backbone. No weight of these may be left over in a checkpoint.
+SKIPPED = 'skipped'  # the reason in a report for what `skip` names
 ENCODER_MODULES = (
     'cls_token',
     'dist_token',
@@ -140,7 +141,7 @@ class Plan:
         """The reason why a key may stay unused, or ''."""
         part = ours.partition('.')[0]
         if self._skipped(key, ours):
-            return 'skipped'
+            return SKIPPED
         if part in ('head', 'neck') and not any(
             target.startswith(f'{part}.') for target in self.targets
         ):
@@ -167,7 +168,8 @@ class Plan:
                 continue
             part = ours.partition('.')[0]
             if self._skipped(ours):
-                self.report.initialized[ours] = 'skipped'
+                found = '' if ours in self.weights else ', and not in the checkpoint'
+                self.report.initialized[ours] = f'{SKIPPED}{found}'
             elif ours in self.weights:
                 self.report.matched[ours] = self.weights.steps[ours].theirs
             elif ours.endswith(RELATIVE_TABLES):

@@ -1,6 +1,7 @@
-"""Settings of RT-DETR, D-FINE and their successors, inferred from an authors' file.
+"""Settings of RT-DETR, D-FINE and their successors, inferred from the authors' own checkpoints.
 
-These files have no config, only arrays, and a few settings show only in the name of the file.
+Unlike transformers' folders, these files have no config, only arrays. A few settings show only in
+the name of the file.
 """
 
 import re
@@ -31,11 +32,15 @@ def read_hgnet(published: Published) -> tuple[Section, list[int]]:
         stage = f'stages.{i}'
         layers = published.count(f'backbone.{stage}.blocks.0.layers.')
         first_layer = f'{stage}.blocks.0.layers.0'
+        # A light layer is a pointwise convolution (conv1) and a depthwise one (conv2).
         is_light = f'backbone.{first_layer}.conv1.conv.weight' in ours
         halved = f'backbone.{stage}.downsample.conv.weight' in ours
         inner_conv = f'{first_layer}.conv2.conv' if is_light else f'{first_layer}.conv'
         input_conv = f'{first_layer}.conv1.conv' if is_light else inner_conv
-        rows.append(  # the columns of `hgnet_v2.ARCHS`
+        # The columns of `hgnet_v2.ARCHS`: channels of the input, within a block and of the output,
+        # number of blocks, whether the maps are halved, whether the convolutions are light, size
+        # of the kernel, number of layers in a block.
+        rows.append(
             (
                 axis_size(input_conv, 1),
                 axis_size(inner_conv),
@@ -70,7 +75,7 @@ def read_points(published: Published) -> list[int]:
     remaining, points = reciprocals.reciprocal().round().long().tolist(), []
     while remaining:
         number = remaining[0]
-        if number < 1 or remaining[:number] != [number] * number:
+        if not 1 <= number <= len(remaining) or remaining[:number] != [number] * number:
             break
         points.append(number)
         remaining = remaining[number:]
@@ -97,8 +102,8 @@ def is_rarer_model(published: Published, word: str, usual: str, title: str) -> b
     if has_word or usual in ''.join(words):
         return has_word
     print_log(
-        f'{published.source} is not taken as {title}, whose files have the same tensors and '
-        f'need a word in its name that begins with {word!r}.',
+        f'{published.source} is not taken as {title}, whose files have the same tensors; if it is '
+        f'one, rename it so that a word of its name begins with {word!r}.',
         'current',
     )
     return False

@@ -12,12 +12,13 @@ from torch import nn
 class PartialCopy(BaseAveragedModel):
     """A copy of a model with its own trained weights and shared frozen ones.
 
-    With adapters or few trained blocks, copies cost next to no memory.
+    With adapters or few trained blocks, copies cost next to no memory. Of the base class, only the
+    forward is used, and that it is the class of teachers; weights are averaged here.
 
     Args:
-        model: the model. No reference to it is kept.
+        model: the model. Its frozen parameters are shared; nothing else of it is kept.
         momentum: initial weight of the copy in :meth:`update_parameters`. It grows to 1 on a cosine
-            over the run.
+            over the run. Unused without that method, as by an anchor.
 
     Attributes:
         module: the copy.
@@ -44,7 +45,10 @@ class PartialCopy(BaseAveragedModel):
 
     @torch.no_grad()
     def assign(self, model: nn.Module, share: float = 1.0) -> None:
-        """Move the copy towards the weights of a model by this share of the difference."""
+        """Move the copy towards the weights of a model by this share of the difference.
+
+        Buffers stay as they were copied.
+        """
         for copied, source in zip(self.module.parameters(), model.parameters(), strict=True):
             if copied is not source:  # else a shared frozen parameter
                 copied.copy_(source) if share == 1 else copied.lerp_(source, share)

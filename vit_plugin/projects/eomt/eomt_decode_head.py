@@ -1,4 +1,4 @@
-"""EoMT's head for semantic segmentation in MMSegmentation: its loss, and its class map."""
+"""EoMT's head for semantic segmentation in MMSegmentation, and the class map that it predicts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,11 +24,14 @@ with needed_by('EoMTDecodeHead'):
 class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
     """An :class:`EoMTHead` for MMSegmentation whose masks become a class map as in Mask2Former.
 
+    ``EoMTHead`` gives the constructor and the forward. MMSegmentation's ``Mask2FormerHead`` gives
+    ``loss``, which makes the instances of MMDetection's loss from a class map.
+
     Args:
         num_classes: number of classes.
         ignore_index: the label of ignored pixels.
         align_corners: MMSegmentation's option, which it reads where it resizes logits.
-        **kwargs: see :class:`EoMTHead`.
+        **kwargs: see :class:`EoMTHead`; all classes count as things here.
     """
 
     def __init__(
@@ -39,7 +42,7 @@ class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
         **kwargs: Any,
     ) -> None:
         super().__init__(num_classes, **kwargs)
-        self.out_channels = num_classes
+        self.out_channels = num_classes  # MMSegmentation's segmentor reads it
         self.ignore_index, self.align_corners = ignore_index, align_corners
 
     def predict(
@@ -47,8 +50,8 @@ class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
     ) -> Tensor:
         """The class scores (B, num_classes, H, W) of an EoMT, at the size of the images.
 
-        It computes what MMSegmentation's method computes. That one copies sizes to numbers, so a
-        graph with dynamic sizes could not be exported.
+        It computes what MMSegmentation's method computes. That one copies the sizes of the images
+        into data samples as plain numbers, so a graph of dynamic sizes could not be exported.
         """
         classes, masks = (parts[-1] for parts in self(x))
         meta = batch_img_metas[0]

@@ -72,7 +72,7 @@ def timm_folder(
     pretrained_cfg = config  # older files have its entries at the top
     if 'pretrained_cfg' in published.config:
         pretrained_cfg = config.part('pretrained_cfg', {'': PRETRAINED_KIND}, {})
-        pretrained_cfg.ignore('architecture')  # that of `config` counts
+        pretrained_cfg.ignore('architecture')  # timm takes the one in `config`
     config.ignore('pretrained_cfg')
     options = _model_args(config, pretrained_cfg)
     if arguments := timm_arguments('', published.config):

@@ -114,7 +114,7 @@ class TimmBackbone(WrappedBackbone):
         self.infos = feature_infos(self.model)
         self.num_layers = len(self.infos)
         self.indices = self._output_indices(out_indices)
-        self.norm = supports_final_norm(self.model)
+        self.norms_maps = supports_final_norm(self.model)
         self.channels, self.strides = (
             tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
         )
@@ -144,16 +144,18 @@ class TimmBackbone(WrappedBackbone):
         maps = self.model.forward_intermediates(
             images,
             indices=list(self.indices),
-            norm=self.norm,
+            norm=self.norms_maps,
             output_fmt='NCHW',
             intermediates_only=True,
         )
         return tuple(feature_map.contiguous() for feature_map in maps)
 
     def vector_and_map(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
-        # timm takes a number of indices as the last features, here one.
         features, maps = self.model.forward_intermediates(
-            images, indices=1, norm=self.norm, output_fmt='NCHW'
+            images,
+            indices=1,  # a number asks timm for that many of the last features
+            norm=self.norms_maps,
+            output_fmt='NCHW',
         )
         return self.model.forward_head(features), maps[-1]
 
@@ -167,6 +169,7 @@ class TimmBackbone(WrappedBackbone):
             options['in_chans'] = self.in_channels
         if self.img_size != tuple(pretrained_cfg['input_size'][1:]):
             options['img_size'] = list(self.img_size)
+        # The `config.json` by which timm builds a model of the hub.
         config = dict(
             architecture=pretrained_cfg['architecture'],
             num_features=self.embed_dims,
@@ -268,7 +271,7 @@ class TimmBackbone(WrappedBackbone):
         num_stages = max(depths.values())
         num_frozen = read_frozen_stages(frozen_stages, num_stages, self.model_name)
         for name, parameter in self.model.named_parameters():
-            parameter.requires_grad = not (num_frozen == num_stages or depths[name] <= num_frozen)
+            parameter.requires_grad = depths[name] > num_frozen
         return frozen_modules(self)
 
     def recompute(self, with_cp: bool) -> None:

@@ -19,7 +19,7 @@ from vit_plugin.weights.traits import (
 # Parts of their names, then the unit of a ResNet stage in their names and in ours.
 _EMBEDDINGS, _BLOCK, _HEAD = 'embeddings', 'encoder.layer.{i}', 'decode_head'
 _UNIT = f'{_EMBEDDINGS}.hybrid_model.body.block{{i+1}}.unit{{j+1}}'
-_STAGE = 'patch_embed.backbone.stages.{i}.blocks.{j}'
+_OUR_UNIT = 'patch_embed.backbone.stages.{i}.blocks.{j}'
 _THEIR_ROOT, _OUR_ROOT = f'{_EMBEDDINGS}.hybrid_model.root', 'patch_embed.backbone.stem'
 
 TRANSUNET_NAMES = Format(
@@ -29,10 +29,10 @@ TRANSUNET_NAMES = Format(
         *pair(f'{_EMBEDDINGS}.patch_embeddings.', 'patch_embed.proj'),
         Rule(f'{_THEIR_ROOT}.conv.weight', f'{_OUR_ROOT}.conv.weight'),
         *pair(f'{_THEIR_ROOT}.gn.', f'{_OUR_ROOT}.norm'),
-        Rule(f'{_UNIT}.downsample.weight', f'{_STAGE}.downsample.conv.weight'),
-        *pair(f'{_UNIT}.gn_proj.', f'{_STAGE}.downsample.norm'),
-        Rule(f'{_UNIT}.conv{{k}}.weight', f'{_STAGE}.conv{{k}}.weight'),
-        *pair(f'{_UNIT}.gn{{k}}.', f'{_STAGE}.norm{{k}}'),
+        Rule(f'{_UNIT}.downsample.weight', f'{_OUR_UNIT}.downsample.conv.weight'),
+        *pair(f'{_UNIT}.gn_proj.', f'{_OUR_UNIT}.downsample.norm'),
+        Rule(f'{_UNIT}.conv{{k}}.weight', f'{_OUR_UNIT}.conv{{k}}.weight'),
+        *pair(f'{_UNIT}.gn{{k}}.', f'{_OUR_UNIT}.norm{{k}}'),
         *pair(f'{_BLOCK}.attention_norm.', 'blocks.{i}.norm1'),
         *pair(f'{_BLOCK}.ffn_norm.', 'blocks.{i}.norm2'),
         *pair(f'{_BLOCK}.ffn.fc1.', 'blocks.{i}.mlp.fc1'),

@@ -39,5 +39,6 @@ def guards() -> 'list[Middleware]':
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+    # In this order: the origin is compared with a host name that has been checked.
     this_host = Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)
     return [this_host, Middleware(SameOrigin)]

@@ -11,7 +11,6 @@ from anyfolder.pictures.palette import SERIES, hex_of
 from .style import charts
 
 MAX_NAMED_CURVES = 12  # classes with a colored and named curve
-ALL = 'all'  # name of the curve of all classes together
 SHOWN_LOSS_QUANTILE = 0.98  # quantile of the losses at the top of their chart
 
 
@@ -19,7 +18,7 @@ class DetectionCurve(NamedTuple):
     """Precision, recall and F1 of a class, or of all, in per cent.
 
     Attributes:
-        recall, precision: points of the curve that AP50 is the area of, of shape (R,).
+        recall, precision: points of the precision-recall curve, whose area is AP50, of shape (R,).
         score, f1: F1 at each score threshold, of shape (S,).
         ap50: average precision at an IoU of 0.5.
     """
@@ -70,28 +69,37 @@ def draw_learning_curve(
     return figure
 
 
-def draw_detection_curves(curves: Mapping[str, DetectionCurve], best_score: float) -> Figure:
+def draw_detection_curves(
+    mean: DetectionCurve,
+    by_class: Mapping[int, DetectionCurve],
+    classes: Sequence[str],
+    best_score: float,
+) -> Figure:
     """Draw precision over recall, and F1 over the score threshold, at an IoU of 0.5.
 
     Args:
-        curves: by class, with ``'all'`` for all together.
+        mean: the curve of all classes together.
+        by_class: the curves of classes with objects, by their numbers.
+        classes: the names of all classes.
         best_score: the score with the highest F1 of all.
     """
     figure, (left, right) = charts(11, 4.5, columns=2)
-    are_named = len(curves) <= MAX_NAMED_CURVES + 1  # with the curve of all
-    for number, (name, curve) in enumerate(curves.items()):
-        style: dict[str, Any] = dict(color=hex_of(number - 1) if are_named else '0.8', linewidth=1)
-        texts = (
-            f'{name}  AP50 {curve.ap50:.1f}',
-            f'{name}  F1 {np.interp(best_score, curve.score, curve.f1):.1f}',
+
+    def draw(curve: DetectionCurve, name: str | None, **style: Any) -> None:
+        f1 = np.interp(best_score, curve.score, curve.f1)
+        labels = (
+            (f'{name}  AP50 {curve.ap50:.1f}', f'{name}  F1 {f1:.1f}') if name else (None, None)
         )
-        if name == ALL:
-            style = dict(color='0.1', linewidth=2, zorder=3)
-        for axes, line, text in (
-            (left, (curve.recall, curve.precision), texts[0]),
-            (right, (curve.score, curve.f1), texts[1]),
-        ):
-            axes.plot(*line, label=text if are_named or name == ALL else None, **style)
+        left.plot(curve.recall, curve.precision, label=labels[0], **style)
+        right.plot(curve.score, curve.f1, label=labels[1], **style)
+
+    draw(mean, 'all', color='0.1', linewidth=2, zorder=3)
+    are_named = len(by_class) <= MAX_NAMED_CURVES
+    for number, curve in by_class.items():
+        if are_named:
+            draw(curve, classes[number], color=hex_of(number), linewidth=1)
+        else:
+            draw(curve, None, color='0.8', linewidth=1)
     right.axvline(best_score, color='0.6', linewidth=0.8, linestyle=':')
     right.set_title(f'highest for all at a score of {best_score:.2f}', fontsize='small')
     left.set(xlabel='recall (%)', ylabel='precision (%)', xlim=(0, 101), ylim=(0, 101))

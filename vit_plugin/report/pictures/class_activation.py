@@ -46,7 +46,7 @@ def class_activation(
     module_before_last_block = [backbone.norm_pre, *backbone.blocks][-2]
     tokens = images  # replaced by the hook with the tokens before the last block
 
-    # The gradient is needed only from here on, also if the first blocks are frozen.
+    # The gradient is needed only from here on, even if the first blocks are frozen.
     def start_graph(module: nn.Module, args: tuple, output: Tensor) -> Tensor:
         nonlocal tokens
         tokens = output.detach().requires_grad_()

@@ -77,7 +77,7 @@ def draw_feature_colors(
     columns += [[color.cpu().numpy() for color in colors] for colors in models]
     shapes = [image.shape[:2] for image in images]
     aspects = [width / height for height, width in shapes]
-    figure, axes = panels(aspects, len(columns), side=3, line=0.3 if titles else 0.0)
+    figure, axes = panels(aspects, len(columns), panel_width=3, line=0.3 if titles else 0.0)
     for number, column in enumerate(columns):
         for panel, picture, shape in zip(axes[number :: len(columns)], column, shapes, strict=True):
             # The grid of patches has another aspect ratio than the image.

@@ -73,7 +73,7 @@ def draw_grid(
     figure, all_axes = panels(
         [aspect] * rows,
         columns,
-        side=PANEL_WIDTH,
+        panel_width=PANEL_WIDTH,
         line=LINE_HEIGHT * title_lines + 2 * GAP,
         top=HEADING_HEIGHT if heading else 0.0,
         bottom=LINE_HEIGHT * 1.5 * math.ceil(entries / (2 * columns)) + GAP,

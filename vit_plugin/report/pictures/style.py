@@ -1,4 +1,4 @@
-"""Figures, axes and texts in the style of all pictures."""
+"""Figures, axes and texts in the style that all pictures share."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +36,7 @@ def charts(
 def panels(
     aspects: Sequence[float],
     columns: int,
-    side: float,
+    panel_width: float,
     line: float = 0.0,
     top: float = 0.0,
     bottom: float = 0.0,
@@ -48,12 +48,12 @@ def panels(
     Args:
         aspects: for each row, the width of a panel over its height.
         columns: number of columns.
-        side: width of a panel in inches.
+        panel_width: in inches.
         line: height of a title line above each panel in inches.
         top, bottom: space above and below all panels in inches.
     """
-    heights = [side / aspect for aspect in aspects]
-    width = columns * (side + GAP) - GAP
+    heights = [panel_width / aspect for aspect in aspects]
+    width = columns * (panel_width + GAP) - GAP
     height = top + sum(heights) + len(heights) * (line + GAP) - GAP + bottom
     figure = new_figure(width, height)
     figure.set_layout_engine('none')
@@ -61,8 +61,8 @@ def panels(
     for row_height in heights:
         y -= line + row_height
         for column in range(columns):
-            x = column * (side + GAP)
-            rectangle = (x / width, y / height, side / width, row_height / height)
+            x = column * (panel_width + GAP)
+            rectangle = (x / width, y / height, panel_width / width, row_height / height)
             axes.append(figure.add_axes(rectangle))
             axes[-1].set_axis_off()
         y -= GAP
@@ -70,7 +70,7 @@ def panels(
 
 
 def abbreviated(number: float) -> str:
-    """A count in at most five letters."""
+    """A number as a short text: counts have at most five characters."""
     if number < 1e4:
         return f'{number:,g}'
     number = float(f'{number:.3g}')  # rounded first, so that 999,999 is 1M and not 1000k
@@ -81,7 +81,7 @@ def abbreviated(number: float) -> str:
 
 
 def shortened(name: str, length: int) -> str:
-    """Shorten a name to at most this many letters, printable and drawable."""
+    """Shorten a name to at most this many characters, printable and drawable."""
     name, _ = for_matplotlib(printable(name))
     return name if len(name) <= length else f'{name[: length - 1]}…'
 

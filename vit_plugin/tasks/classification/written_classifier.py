@@ -8,11 +8,11 @@ from torch import Tensor
 
 from vit_plugin.deploy.hub.hub_folder import HubFolder, hub_class_names, hub_outputs
 from vit_plugin.deploy.hub.libraries import LIBRARIES
-from vit_plugin.deploy.hub.timm_folder import read_by_timm, timm_classes, timm_folders
+from vit_plugin.deploy.hub.timm_folder import read_by_timm, timm_folders, timm_with_classes
 from vit_plugin.deploy.hub.transformers_folder import (
     read_by_transformers,
-    transformers_classes,
     transformers_folders,
+    transformers_with_classes,
 )
 from vit_plugin.deploy.hub.written_task import WrittenTask, read_by_vit_plugin
 from vit_plugin.errors import ConfigError
@@ -23,7 +23,7 @@ from vit_plugin.models.backbones.wrapped import WrappedBackbone
 LINEAR_HEAD = ('layers.head.weight', 'layers.head.bias')  # a head that is one linear layer
 # Functions by library: the folders of a ViT, and a config with the names of classes.
 FOLDERS_OF_VIT = {'timm': timm_folders, 'hf': transformers_folders}
-WITH_CLASSES = {'timm': timm_classes, 'hf': transformers_classes}
+WITH_CLASSES = {'timm': timm_with_classes, 'hf': transformers_with_classes}
 
 
 def classifier_folders(

@@ -2,13 +2,13 @@
 
 import contextlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vit_plugin.report.pictures.annotations import Instances
-from vit_plugin.report.pictures.charts import ALL, DetectionCurve
+from vit_plugin.report.pictures.charts import DetectionCurve
 
 MAX_DETECTIONS = 100  # predictions per image and class, as in COCO's AP
 SCORE_THRESHOLDS = np.linspace(0, 1, 201)  # candidate score thresholds
@@ -107,11 +107,11 @@ class AveragePrecisionByClass:
                 f1_scores[position] = float(200 * right[counted].sum() / (counted.sum() + objects))
         return f1_scores
 
-    def curves(self, classes: Sequence[str]) -> dict[str, DetectionCurve]:
-        """The mean curve, then the curve of each class with objects, by name."""
+    def curves(self) -> tuple[DetectionCurve, dict[int, DetectionCurve]]:
+        """The mean curve, and the curve of each class with objects, by its number."""
         present = np.flatnonzero(self.objects).tolist()
-        curves = {
-            str(classes[i]): DetectionCurve(
+        by_class = {
+            i: DetectionCurve(
                 self.recall,
                 self.precision[i, 0],
                 SCORE_THRESHOLDS,
@@ -120,15 +120,13 @@ class AveragePrecisionByClass:
             )
             for i in present
         }
-        mean = (
+        precision = (
             self.precision[present, 0].mean(axis=0) if len(present) else np.zeros_like(self.recall)
         )
-        return {
-            ALL: DetectionCurve(
-                self.recall, mean, SCORE_THRESHOLDS, self.mean_f1, float(mean.mean())
-            ),
-            **curves,
-        }
+        mean = DetectionCurve(
+            self.recall, precision, SCORE_THRESHOLDS, self.mean_f1, float(precision.mean())
+        )
+        return mean, by_class
 
 
 def _predictions(entry: dict | None) -> tuple[np.ndarray, np.ndarray]:

@@ -118,7 +118,10 @@ class InstanceOutcomes(Outcomes):
         main = self._main
         shapes = 'masks' if self._iou_types[-1] == 'segm' else 'boxes'
         note = f'{shapes} of IoU {IOU}, scores from {main.best_score:.2f}'
-        yield 'precision_recall', draw_detection_curves(main.curves(self.classes), main.best_score)
+        yield (
+            'precision_recall',
+            draw_detection_curves(*main.curves(), self.classes, main.best_score),
+        )
         matrix = self.confusion_matrix()
         yield (
             'confusion_matrix',

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vit_plugin.deploy.hub.hub_folder import HubFolder, OutputFunction
 from vit_plugin.deploy.hub.libraries import LIBRARIES
-from vit_plugin.deploy.hub.transformers_folder import encoder_config, transformers_classes
+from vit_plugin.deploy.hub.transformers_folder import encoder_config, transformers_with_classes
 from vit_plugin.deploy.hub.written_task import WrittenTask, read_by_vit_plugin
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
@@ -40,7 +40,7 @@ def detector_folders(
             if unnamed:
                 raise ConfigError(f'transformers has no name for {unnamed[0]}')
             classes = trained.classes or [str(i) for i in range(model.bbox_head.num_classes)]
-            yield HubFolder(transformers_classes(config, classes), weights)
+            yield HubFolder(transformers_with_classes(config, classes), weights)
             return
     head = type(getattr(model, 'bbox_head', model)).__name__
     raise ConfigError(f'this is a detector with a {head}, whose folder is not written')

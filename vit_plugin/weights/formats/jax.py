@@ -46,12 +46,14 @@ def _attention(theirs: str, ours: str, **layers: str) -> tuple[Rule, ...]:
 
 
 _BLOCK = 'Transformer/encoderblock_{i}'
-_UNIT, _STAGE = 'block{i+1}/unit{j+1}', 'patch_embed.backbone.stages.{i}.blocks.{j}'
+# A block of the ResNet, in the authors' names and in ours.
+_UNIT, _OUR_UNIT = 'block{i+1}/unit{j+1}', 'patch_embed.backbone.stages.{i}.blocks.{j}'
 # In early versions, big_vision's pooling was not a separate module.
 _POOL = '(MAPHead_0/|)'
 
-# All versions of google-research/vision_transformer and big_vision: older files (first) number all
-# layers in a block, newer ones number the layers of each kind.
+# All versions of google-research/vision_transformer and big_vision. In a choice such as (2|1), the
+# name of older files is first: they number all layers in a block, newer ones those of each kind.
+# big_vision's arrays of all blocks at once are split before, by `recognition`.
 JAX = Format(
     'jax',
     (
@@ -70,6 +72,7 @@ JAX = Format(
             'blocks.{i}.mlp.fc1',
             kernel='kernel',
             transform=TRANSPOSED,
+            # The first layer of a gated MLP has no name here, and stays unwritten.
             written=has_plain_mlps,
         ),
         *pair(
@@ -82,10 +85,12 @@ JAX = Format(
         # the ResNet of a hybrid
         Rule('conv_root/kernel', 'patch_embed.backbone.stem.conv.weight', CONV),
         *pair('gn_root/', 'patch_embed.backbone.stem.norm', kernel='scale', transform=VECTOR),
-        Rule(f'{_UNIT}/conv_proj/kernel', f'{_STAGE}.downsample.conv.weight', CONV),
-        *pair(f'{_UNIT}/gn_proj/', f'{_STAGE}.downsample.norm', kernel='scale', transform=VECTOR),
-        Rule(f'{_UNIT}/conv{{k}}/kernel', f'{_STAGE}.conv{{k}}.weight', CONV),
-        *pair(f'{_UNIT}/gn{{k}}/', f'{_STAGE}.norm{{k}}', kernel='scale', transform=VECTOR),
+        Rule(f'{_UNIT}/conv_proj/kernel', f'{_OUR_UNIT}.downsample.conv.weight', CONV),
+        *pair(
+            f'{_UNIT}/gn_proj/', f'{_OUR_UNIT}.downsample.norm', kernel='scale', transform=VECTOR
+        ),
+        Rule(f'{_UNIT}/conv{{k}}/kernel', f'{_OUR_UNIT}.conv{{k}}.weight', CONV),
+        *pair(f'{_UNIT}/gn{{k}}/', f'{_OUR_UNIT}.norm{{k}}', kernel='scale', transform=VECTOR),
         # the parts after the encoder
         Rule(f'{_POOL}probe', 'neck.attn_pool.latent'),
         *_attention(
@@ -115,7 +120,7 @@ JAX = Format(
     ignored={
         'opt/state/{rest}': 'state of the optimizer',
         'params/txt/{rest}': 'text tower',
-        'params/t': 'text tower',
-        'params/b': 'text tower',
+        'params/t': 'temperature of the contrastive loss',
+        'params/b': 'bias of the contrastive loss',
     },
 )
