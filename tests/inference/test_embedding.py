@@ -92,5 +92,5 @@ def test_files_have_names_and_features(tmp_path):
 def test_features_that_are_not_vectors_raise():
     model = nn.Module()
     model.extract_feat = lambda inputs: (inputs,)
-    with rejects(r'features of shape \(1, 3, 4, 4\)'):
+    with rejects(r'features have the shape \(1, 3, 4, 4\)'):
         compute_vectors(model, torch.zeros(1, 3, 4, 4))

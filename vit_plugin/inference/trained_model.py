@@ -267,7 +267,7 @@ def compute_vectors(model: nn.Module, inputs: Tensor) -> np.ndarray:
     """Features before a classifier's head, from normalized images (N, C, H, W): (N, C') in float32.
 
     Raises:
-        ConfigError: if the head gets tokens or maps.
+        ConfigError: if the features are tokens or maps.
     """
     features = (
         model.forward_features(inputs)
@@ -276,8 +276,8 @@ def compute_vectors(model: nn.Module, inputs: Tensor) -> np.ndarray:
     )
     if features.ndim != 2:
         raise ConfigError(
-            f'The head gets features of shape {tuple(features.shape)}, and one vector for an '
-            'image is wanted: pool them with the neck TokenPooling, or choose the out_type '
+            f'The features have the shape {tuple(features.shape)}, and one vector for each image '
+            'is needed: pool them with the neck TokenPooling, or choose model.backbone.out_type='
             "'cls_token' or 'avg_featmap'."
         )
     return features.float().cpu().numpy()

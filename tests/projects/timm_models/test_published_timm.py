@@ -112,6 +112,71 @@ def test_encoder_of_timm_wrapper_is_read(name, tmp_path):
         torch.testing.assert_close(ours.model.extract_feat(images)[-1], theirs(images))
 
 
+IMAGENET = dict(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])
+# The `config.json` of an encoder on the hub, with two blocks, and the arguments of its model card.
+CARD = dict(mlp_layer=timm.layers.SwiGLUPacked, act_layer=torch.nn.SiLU)
+HUB_ENCODERS = {
+    'UNI': (
+        dict(
+            architecture='vit_large_patch16_224',
+            global_pool='token',
+            model_args=dict(img_size=32, init_values=1.0, num_classes=0, depth=2),
+            pretrained_cfg=dict(IMAGENET, custom_load=True, num_classes=0, input_size=[3, 32, 32]),
+        ),
+        {},
+    ),
+    'Virchow 2': (
+        dict(
+            architecture='vit_huge_patch14_224',
+            model_args=dict(
+                img_size=28,
+                init_values=1e-5,
+                num_classes=0,
+                reg_tokens=4,
+                mlp_ratio=5.3375,
+                global_pool='',
+                depth=2,
+            ),
+            pretrained_cfg=dict(IMAGENET, custom_load=False, num_classes=0, input_size=[3, 28, 28]),
+        ),
+        CARD,
+    ),
+    'UNI 2': (
+        dict(
+            architecture='vit_giant_patch14_224',
+            global_pool='token',
+            model_args=dict(
+                img_size=28,
+                patch_size=14,
+                depth=2,
+                num_heads=24,
+                init_values=1e-5,
+                embed_dim=384,
+                mlp_ratio=5.33334,
+                num_classes=0,
+                no_embed_class=True,
+                reg_tokens=8,
+            ),
+            pretrained_cfg=dict(IMAGENET, custom_load=True, num_classes=0, input_size=[3, 28, 28]),
+        ),
+        CARD,
+    ),
+}
+
+
+@pytest.mark.parametrize('name', HUB_ENCODERS)
+def test_encoders_of_pathology_have_the_features_of_timm(name, tmp_path):
+    config, card = HUB_ENCODERS[name]
+    torch.manual_seed(0)
+    theirs = timm.create_model(config['architecture'], **config['model_args'], **card).eval()
+    save_file(theirs.state_dict(), tmp_path / 'model.safetensors')
+    (tmp_path / 'config.json').write_text(json.dumps(config))
+    ours = load(tmp_path, device='cpu', classify=False)
+    images = torch.rand(2, *config['pretrained_cfg']['input_size'])
+    with torch.no_grad():
+        torch.testing.assert_close(ours.model.extract_feat(images)[-1], theirs(images))
+
+
 @pytest.mark.parametrize('names', [None, ['LABEL_0', 'LABEL_1', 'LABEL_2']])
 def test_classes_without_names_are_numbered(tmp_path, names):
     """transformers writes ``LABEL_`` and a number for a class without a name."""

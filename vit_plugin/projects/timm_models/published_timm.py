@@ -12,8 +12,10 @@ from typing import Annotated, Any
 
 import torch
 from annotated_types import Len
+from mmengine.logging import print_log
+from timm.layers import SwiGLUPacked
 from timm.models import PretrainedCfg, get_pretrained_cfg
-from torch import Tensor
+from torch import Tensor, nn
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Fraction, Numbers, PositiveInt, Section
@@ -23,6 +25,7 @@ from vit_plugin.weights.published import Published, are_default_names
 from vit_plugin.weights.published_settings import classifier_settings, imagenet_names
 from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
 from vit_plugin.weights.reading.lazy import Weights
+from vit_plugin.weights.traits import is_gated
 from vit_plugin.zoo import describe
 from vit_plugin.zoo.definition import pooling_of
 from vit_plugin.zoo.feature_maps import map_pooling
@@ -78,7 +81,17 @@ def timm_folder(
     if arguments := timm_arguments('', published.config):
         arguments['out_type'] = 'pooled'
         return _wrapped_folder(published, arguments, options, config, pretrained_cfg)
-    described, pooling = describe(name, **options), pooling_of(name, **options)
+    described = describe(name, **options)
+    if is_gated(published.ours) and not described['arguments']['encoder'].get('gated_mlp'):
+        # The model cards of UNI 2 and Virchow 2 pass these classes to timm.
+        options |= dict(mlp_layer=SwiGLUPacked, act_layer=nn.SiLU)
+        described = describe(name, **options)
+        print_log(
+            f'{published.source} has gated MLPs, which its config.json does not name: SwiGLU is '
+            'assumed, so its activation is SiLU.',
+            'current',
+        )
+    pooling = pooling_of(name, **options)
     backbone: Section = dict(
         described['arguments'],
         type='vit_plugin.VisionTransformer',
