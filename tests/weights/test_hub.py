@@ -64,7 +64,7 @@ def test_configs_without_a_model_raise(content, tmp_path):
 
 def test_configs_without_weights_raise(tmp_path):
     (tmp_path / 'config.json').write_text('{"model_type": "vit"}')
-    with rejects('has a config.json and none of model.safetensors'):
+    with rejects('has the config of a model and none of model.safetensors'):
         load(tmp_path, device='cpu')
 
 

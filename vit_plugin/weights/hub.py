@@ -1,7 +1,8 @@
 """Weights from timm's and Hugging Face's hubs, and folders in the format of the latter.
 
 A folder in the hub's format has ``model.safetensors``, maybe split into several files, and a
-``config.json``. The weights of any library's folder can be read. A folder of ``vit-plugin convert
+``config.json``; OpenCLIP's have names of their own. The weights of any library's folder can be
+read. A folder of ``vit-plugin convert
 RUN --out FOLDER`` has an additional entry in its config, which makes it as complete as a checkpoint
 of MMEngine: with the config of the model, its preprocessing and its class names. The entry is
 untrusted data, like the config in a checkpoint, see :mod:`vit_plugin.untrusted`.
@@ -30,8 +31,11 @@ from .reading.shards import INDEX, shard_files
 TIMM_SCHEME = 'timm://'
 TIMM_SCHEMES = (TIMM_SCHEME, 'hf://timm/')  # prefixes of a timm model's name
 HUB_CONFIG, HUB_WEIGHTS = 'config.json', 'model.safetensors'
+# OpenCLIP's files. Some folders have transformers' as well, which come first.
+OPEN_CLIP_CONFIG = 'open_clip_config.json'
+OPEN_CLIP_FILES = ('open_clip_model.safetensors', 'open_clip_pytorch_model.bin')
 # The files that may have the weights, in the order in which they are looked for.
-HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin')
+HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin', *OPEN_CLIP_FILES)
 HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json', 'processor_config.json')
 SNAPSHOTS = 'snapshots'  # folder in the hub's cache of a model, with a folder for each revision
 CARD = 'README.md'  # the model card, which states the license
@@ -76,7 +80,7 @@ def find_model_folder(folder: str | Path) -> Path:
 def is_of_hub(name: str) -> bool:
     """True for ``hf://ORG/NAME``, and for a folder in the format of the hub."""
     folder = find_model_folder(os.path.expanduser(name)) if name else Path()
-    return name.startswith('hf://') or bool(name and Path(folder, HUB_CONFIG).is_file())
+    return name.startswith('hf://') or bool(name and _has_config(folder))
 
 
 def hub_config(source: str) -> Mapping[str, Any]:
@@ -105,9 +109,19 @@ def hub_config(source: str) -> Mapping[str, Any]:
 def weights_in(folder: str | Path) -> Path | None:
     """The weights in a folder in the hub's format or in its cache, or None for any other folder."""
     folder = find_model_folder(folder)
-    if not Path(folder, HUB_CONFIG).is_file():
+    if not _has_config(folder):
         return None
     return next((path for name in HUB_FILES if (path := Path(folder, name)).is_file()), None)
+
+
+def _has_config(folder: Path) -> bool:
+    return any(Path(folder, name).is_file() for name in (HUB_CONFIG, OPEN_CLIP_CONFIG))
+
+
+def configs_for(file: Path) -> tuple[Path, ...]:
+    """The configs that may be next to weights in a hub folder. The first one names the model."""
+    names = (OPEN_CLIP_CONFIG,) if file.name in OPEN_CLIP_FILES else HUB_CONFIGS
+    return tuple(file.with_name(name) for name in names)
 
 
 def configs_next_to(file: Path) -> dict[str, Mapping[str, Any]]:
@@ -122,8 +136,7 @@ def configs_next_to(file: Path) -> dict[str, Mapping[str, Any]]:
     configs: dict[str, Mapping[str, Any]] = {}
     if file.name not in HUB_FILES:
         return configs
-    for name in HUB_CONFIGS:
-        path = file.with_name(name)
+    for path in configs_for(file):
         try:
             content = read_json(path)
         except LimitError:
@@ -213,9 +226,9 @@ def download_hugging_face(name: str) -> Path:
             if file == INDEX:  # the files that it names go next to it
                 for shard in sorted({*shard_files(downloaded).values()}):
                     hf_hub_download(name, shard)
-            for config in (*HUB_CONFIGS, CARD):
+            for config in (*configs_for(downloaded), downloaded.with_name(CARD)):
                 with suppress(EntryNotFoundError):  # models need not have each of them
-                    hf_hub_download(name, config)
+                    hf_hub_download(name, config.name)
             return downloaded
         except GatedRepoError as error:
             raise ConfigError(

@@ -8,6 +8,7 @@ over is an error.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -36,7 +37,9 @@ class Published:
     Attributes:
         source: the source of the file, as the user wrote it.
         weights: the weights, by their own names.
-        config: the ``config.json`` of transformers.
+        config: the ``config.json`` of transformers, or another library's config in its terms.
+        config_subject: what has its entries, as the first words of a message.
+        open_clip: the ``open_clip_config.json``.
         processor: its ``preprocessor_config.json``, or the part for images in
             ``processor_config.json``.
         settings: the settings that the training saved.
@@ -48,6 +51,8 @@ class Published:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.source, self.weights = checkpoint.source, without_training_prefixes(checkpoint.weights)
         self.config = checkpoint.hub_configs.get('config', {})
+        self.config_subject = 'its config.json'
+        self.open_clip = checkpoint.hub_configs.get('open_clip_config', {})
         image_and_text_config = checkpoint.hub_configs.get('processor_config', {})
         self.processor = checkpoint.hub_configs.get('preprocessor_config') or get_typed(
             image_and_text_config, 'image_processor', Mapping, {}
@@ -77,11 +82,34 @@ class Published:
             config_kind: its allowed fields.
             classes: the supported classes of transformers. For any other, None is returned.
         """
-        config = ForeignConfig(self.config, config_kind)
+        config = ForeignConfig(self.config, config_kind, self.config_subject)
         if not {*(config.get('architectures', Sequence[str] | None) or classes)} <= {*classes}:
             return None
         self.read_configs.append(config)
         return config
+
+    def described_as(
+        self,
+        config: Mapping[str, Any],
+        processor: Mapping[str, Any],
+        weights: Weights,
+        subject: str,
+    ) -> 'Published':
+        """The same checkpoint in the terms of another library.
+
+        What a reader finds out about it also counts for this one: the configs that it reads, and
+        the weights that the model does not have.
+
+        Args:
+            config, processor: the files as that library would have written them.
+            weights: those of the model.
+            subject: what has the entries of ``config``, as the first words of a message.
+        """
+        other = copy(self)
+        other.__dict__.pop('ours', None)  # the cached property
+        other.config, other.config_subject = config, subject
+        other.processor, other.weights, other.open_clip = processor, weights, {}
+        return other
 
     @cached_property
     def ours(self) -> Recognized:

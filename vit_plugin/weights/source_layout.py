@@ -20,7 +20,7 @@ from anyfolder.complete import new_folder, replacing
 from vit_plugin.errors import ConfigError, naming
 
 from .carried_records import append_record, checkpoint_record
-from .hub import HUB_CONFIG, HUB_FILES
+from .hub import HUB_FILES, configs_for
 from .lora import BASE_LAYER, has_adapters, merge_adapters
 from .opening import Checkpoint
 from .provenance import PROVENANCE_KEY, Provenance, converted_record
@@ -174,7 +174,7 @@ def _merged_content(original: Checkpoint) -> Any:
 def is_hub_folder(original: Checkpoint) -> bool:
     """True if the files of a hub folder are next to the weights."""
     path = original.path
-    return path is not None and path.name in HUB_FILES and path.with_name(HUB_CONFIG).is_file()
+    return path is not None and path.name in HUB_FILES and configs_for(path)[0].is_file()
 
 
 def _write(

@@ -8,7 +8,7 @@ from typing import Any
 
 from vit_plugin.errors import ConfigError
 
-from .hub import HUB_CONFIG, HUB_FILES
+from .hub import HUB_FILES, configs_for
 from .image_kinds import IMAGE_KINDS
 from .opening import Checkpoint
 from .published import get_typed
@@ -92,9 +92,9 @@ def reject_unread_kind(checkpoint: Checkpoint) -> None:
     kind = get_typed(config, 'model_type', str, '')
     if not (architectures or kind):
         path = checkpoint.path
-        if path and path.name in HUB_FILES and path.with_name(HUB_CONFIG).is_file():
+        if path and path.name in HUB_FILES and (config_file := configs_for(path)[0]).is_file():
             raise ConfigError(
-                f'{str(path.with_name(HUB_CONFIG))!r} names no model, neither by model_type as '
+                f'{str(config_file)!r} names no model, neither by model_type as '
                 'transformers does, nor by architecture as timm does; download it again, or give '
                 '--arch, such as B/16.'
             )

@@ -13,7 +13,7 @@ from typing import Any
 
 import timm
 from mmengine.logging import print_log
-from timm.data import resolve_data_config
+from timm.data import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD, resolve_data_config
 
 from anyfolder.bounded import read_json
 from vit_plugin.arguments.fields import Section
@@ -21,6 +21,7 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.weights.hub import (
     HUB_CONFIG,
     HUB_FILES,
+    OPEN_CLIP_CONFIG,
     find_model_folder,
     quiet_retries,
     timm_name,
@@ -40,7 +41,10 @@ PREPROCESSING_FILES = {
     'preprocessor_config.json': None,
     'processor_config.json': 'image_processor',
     HUB_CONFIG: 'pretrained_cfg',
+    OPEN_CLIP_CONFIG: 'preprocess_cfg',
 }
+# OpenCLIP's `resize_mode` -> timm's `crop_mode`.
+CROP_MODES = dict(shortest='center', squash='squash', longest='border')
 # Pillow's numbers. None stands for the default of transformers' ViT processors.
 PILLOW_INTERPOLATIONS = {
     0: 'nearest',
@@ -133,6 +137,19 @@ def _resolved(pretrained_cfg: Mapping[str, Any]) -> Section:
     return {**values, 'mean': tuple(values['mean']), 'std': tuple(values['std'])}
 
 
+def open_clip_in_timm_terms(preprocess_cfg: Mapping[str, Any]) -> Section:
+    """OpenCLIP's ``preprocess_cfg`` as a ``pretrained_cfg`` of timm, with OpenCLIP's defaults.
+
+    Raises:
+        KeyError: for an unknown ``resize_mode``.
+    """
+    settings: Section = dict(
+        mean=OPENAI_CLIP_MEAN, std=OPENAI_CLIP_STD, interpolation='bicubic', crop_pct=1.0
+    )
+    settings |= {key: preprocess_cfg[key] for key in settings if preprocess_cfg.get(key)}
+    return dict(settings, crop_mode=CROP_MODES[preprocess_cfg.get('resize_mode') or 'shortest'])
+
+
 @quiet_retries()  # the hub logs every retry; show one
 def _from_hub_files(name: str, path_of: Callable[[str], str | Path]) -> Section | None:
     """The preprocessing that a model's files state, in the form of transformers or else of timm."""
@@ -146,6 +163,8 @@ def _from_hub_files(name: str, path_of: Callable[[str], str | Path]) -> Section 
             if reason == 'LocalEntryNotFoundError':  # no network: the other files would fail too
                 break
             continue
+        if file == OPEN_CLIP_CONFIG:
+            return _resolved(open_clip_in_timm_terms(content))
         return _resolved(content) if file == HUB_CONFIG else _from_processor(name, file, content)
     print_log(
         f'{name}: none of {", ".join(PREPROCESSING_FILES)} states how its images are preprocessed '

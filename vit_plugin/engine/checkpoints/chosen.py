@@ -50,8 +50,8 @@ def choose_checkpoint(folder: str | Path, which: str | None = None) -> tuple[str
         )
     if is_of_hub(folder):
         raise ConfigError(
-            f'The folder {folder!r} has a config.json and none of {", ".join(HUB_FILES)}; put one '
-            'next to it, as save_pretrained of transformers writes them.'
+            f'The folder {folder!r} has the config of a model and none of {", ".join(HUB_FILES)}; '
+            'put one next to it, as save_pretrained of transformers writes them.'
         )
     raise ConfigError(
         f'The folder {folder!r} has no manifest.json of a checkpoint and no checkpoints of '

@@ -1,0 +1,226 @@
+"""Read a folder of OpenCLIP (``open_clip_config.json``) as a config of its image tower here.
+
+The config is translated: that of a ViT to transformers' CLIP, whose image tower computes the same,
+and that of a tower of timm (``visual.trunk``) to a ``config.json`` of timm. The kernel's readers of
+these do the rest. Each entry must be read, required to have a supported value, or ignored since it
+has no effect; any other is an error, see
+:class:`~vit_plugin.weights.foreign_config.ForeignConfig`. The projection to the space that images
+and text share is left out, as for transformers' CLIP.
+"""
+
+from collections.abc import Sequence
+from pkgutil import resolve_name
+from typing import Annotated, Any
+
+import timm
+from annotated_types import Len
+
+from vit_plugin.arguments.fields import Positive, PositiveInt, Section
+from vit_plugin.errors import ConfigError
+from vit_plugin.project import declared_rows
+from vit_plugin.weights.foreign_config import ConfigKind, ForeignConfig
+from vit_plugin.weights.published import Published
+from vit_plugin.weights.published_image_model import image_model
+from vit_plugin.weights.reading.lazy import Lazy, Weights
+from vit_plugin.zoo.data_config import CROP_MODES, open_clip_in_timm_terms
+
+# `CLIPVisionCfg` of `open_clip/model.py`, and `PreprocessCfg` of `open_clip/transform.py`.
+VISION_FIELDS = ConfigKind(
+    defaults=dict(
+        layers=12,
+        width=768,
+        head_width=64,
+        mlp_ratio=4.0,
+        patch_size=16,
+        image_size=224,
+        ls_init_value=None,
+        attentional_pool=False,
+        no_ln_pre=False,
+        pos_embed_type='learnable',
+        final_ln_after_pool=False,
+        pool_type='tok',
+        act_kwargs=None,
+        norm_kwargs=None,
+        block_type=None,
+        qk_norm=False,
+        scaled_cosine_attn=False,
+        scale_heads=False,
+        scale_attn_inner=False,
+        scale_attn=False,
+        scale_fc=False,
+        timm_model_name=None,
+        timm_pool='avg',
+        timm_proj='linear',
+    ),
+    unused={
+        'settings of a training': 'patch_dropout timm_model_pretrained timm_drop timm_drop_path',
+        'the projection to the space of images and text': 'timm_proj_bias',
+        'the form of outputs': 'output_tokens',
+        'attentional pooling, which is not supported': 'attn_pooler_queries attn_pooler_heads',
+    },
+)
+# Fields of a ViT -> the value that transformers' CLIP has.
+PLAIN_VALUES: Section = {
+    name: VISION_FIELDS.defaults[name]
+    for name in (
+        'ls_init_value', 'attentional_pool', 'no_ln_pre', 'pos_embed_type', 'final_ln_after_pool',
+        'pool_type', 'act_kwargs', 'norm_kwargs', 'block_type', 'qk_norm', 'scaled_cosine_attn',
+        'scale_heads', 'scale_attn_inner', 'scale_attn', 'scale_fc',
+    )
+}  # fmt: skip
+MODEL_FIELDS = ConfigKind(
+    defaults=dict(vision_cfg=None, quick_gelu=False),
+    unused={
+        'the tower of text': 'text_cfg multimodal_cfg custom_text',
+        'the contrastive loss': 'init_logit_scale init_logit_bias nonscalar_logit_scale',
+        'the space of images and text': 'embed_dim',
+        'precision and the form of outputs of a run': 'cast_dtype output_dict',
+    },
+)
+PREPROCESSING_FIELDS = ConfigKind(
+    defaults=dict(
+        size=None, mode='RGB', mean=None, std=None, interpolation='bicubic', resize_mode='shortest'
+    ),
+    unused={'padding, which is not supported': 'fill_color'},
+)
+FOLDER_FIELDS = ConfigKind(defaults=dict(model_cfg=None, preprocess_cfg=None))
+SUBJECT = 'the image tower of its open_clip_config.json'
+TRUNK = 'visual.trunk.'
+PILLOW_NUMBERS = dict(bilinear=2, bicubic=3)
+Sides = PositiveInt | Annotated[Sequence[PositiveInt], Len(2, 2)]
+
+
+def open_clip_tower(
+    published: Published,
+) -> tuple[Section, list[str]] | tuple[Section, list[str], Weights] | None:
+    """The config of the image tower, no classes, and its weights. None for any other folder.
+
+    Raises:
+        ConfigError: if no model here computes the tower.
+    """
+    if not published.open_clip:
+        return None
+    config = ForeignConfig(published.open_clip, FOLDER_FIELDS, 'its open_clip_config.json')
+    published.read_configs.append(config)
+    model = config.part('model_cfg', {'': MODEL_FIELDS}, {})
+    vision = model.part('vision_cfg', {'': VISION_FIELDS}, {})
+    pixels = config.part('preprocess_cfg', {'': PREPROCESSING_FIELDS}, {})
+    size = vision.get('image_size', Sides)
+    sides = (size, size) if isinstance(size, int) else tuple(size)
+    resizing = _preprocessing(pixels, sides)
+    if vision.get('timm_model_name', str | None):
+        model.ignore('quick_gelu')  # OpenCLIP's towers of timm have timm's activation
+        return _timm_tower(published, vision, sides, resizing)
+    tower = published.described_as(
+        _clip_config(model, vision, sides),
+        _clip_processor(pixels, sides, resizing),
+        published.weights,
+        SUBJECT,
+    )
+    run = image_model(tower)
+    assert run is not None  # it knows CLIP
+    return (*run, tower.ours)
+
+
+def _preprocessing(pixels: ForeignConfig, sides: Sequence[int]) -> Section:
+    """The ``pretrained_cfg`` of timm for the preprocessing.
+
+    Raises:
+        ConfigError: if it pads, crops to a rectangle, or has another size than the tower.
+    """
+    pixels.require('mode', 'RGB')
+    pixels.require('interpolation', *PILLOW_NUMBERS)
+    pixels.require('resize_mode', *CROP_MODES)
+    pixels.ignore('mean', 'std')
+    stated = pixels.get('size', Sides | None)
+    stated = sides if stated is None else (stated, stated) if isinstance(stated, int) else stated
+    if [*stated] != [*sides]:
+        raise pixels.unsupported('size', why=f'where the tower has {sides[0]} x {sides[1]} pixels')
+    resizing = open_clip_in_timm_terms(pixels.content)
+    mode = resizing['crop_mode']
+    if mode == 'border' or (mode == 'center' and sides[0] != sides[1]):
+        raise pixels.unsupported('resize_mode', why='which pads or crops to a rectangle')
+    return dict(resizing, input_size=[3, *sides])
+
+
+def _clip_config(model: ForeignConfig, vision: ForeignConfig, sides: Sequence[int]) -> Section:
+    """The config of transformers' ``CLIPVisionModel`` that is the same ViT.
+
+    Raises:
+        ConfigError: if it is a ResNet, or has parts that this class does not have.
+    """
+    if not isinstance(vision.content.get('layers', 12), int):
+        raise vision.unsupported('layers', why="which are a ResNet's, and supported are ViTs")
+    for name, value in PLAIN_VALUES.items():
+        vision.require(name, value)
+    vision.ignore('timm_pool', 'timm_proj')
+    width, head_width = vision.get('width', PositiveInt), vision.get('head_width', PositiveInt)
+    return dict(
+        model_type='clip_vision_model',
+        architectures=['CLIPVisionModel'],
+        hidden_size=width,
+        num_hidden_layers=vision.get('layers', PositiveInt),
+        num_attention_heads=max(width // head_width, 1),
+        intermediate_size=int(width * vision.get('mlp_ratio', Positive)),
+        hidden_act='quick_gelu' if model['quick_gelu'] else 'gelu',
+        image_size=sides[0] if sides[0] == sides[1] else [*sides],
+        patch_size=vision.get('patch_size', PositiveInt),
+    )
+
+
+def _clip_processor(pixels: ForeignConfig, sides: Sequence[int], resizing: Section) -> Section:
+    """The file of transformers' ``CLIPImageProcessor`` that does the same."""
+    rectangle = dict(height=sides[0], width=sides[1])
+    crops = resizing['crop_mode'] == 'center'
+    return dict(
+        image_processor_type='CLIPImageProcessor',
+        size=dict(shortest_edge=sides[0]) if crops else rectangle,
+        do_center_crop=crops,
+        crop_size=rectangle,
+        resample=PILLOW_NUMBERS[pixels['interpolation']],
+        image_mean=resizing['mean'],
+        image_std=resizing['std'],
+    )
+
+
+def _timm_tower(
+    published: Published, vision: ForeignConfig, sides: Sequence[int], resizing: Section
+) -> Any:
+    """What the reader of timm's folders makes of the trunk.
+
+    Raises:
+        ConfigError: if the tower pools by modules of OpenCLIP, or if timm does not know it.
+    """
+    reader = declared_rows('published').get('timm')
+    name, pool = vision.get('timm_model_name', str), vision.get('timm_pool', str)
+    projection = vision.get('timm_proj', str | None)
+    vision.require('timm_pool', '', 'avg', 'token', 'map')
+    vision.ignore(*VISION_FIELDS.defaults)  # OpenCLIP ignores the fields of its own ViT
+    if reader is None or not timm.is_model(name):
+        raise vision.unsupported('timm_model_name', why=f'which timm {timm.__version__} lacks')
+    names = {key.removeprefix(TRUNK): key for key in published.weights if key.startswith(TRUNK)}
+    # OpenCLIP projects by a module of its own ('linear', 'mlp'), or not ('none'). Otherwise the
+    # trunk's classifier projects.
+    if not projection:
+        pretrained_cfg: Any = timm.get_pretrained_cfg(name)
+        names = {
+            new: key for new, key in names.items() if not new.startswith(pretrained_cfg.classifier)
+        }
+    trunk = published.described_as(
+        dict(
+            architecture=name,
+            num_classes=0,
+            # With a module of its own, an empty text leaves the trunk its pooling.
+            model_args=dict(global_pool=pool)
+            if pool or projection not in ('linear', 'mlp')
+            else {},
+            pretrained_cfg=dict(resizing, num_classes=0),
+        ),
+        {},
+        Lazy(names, lambda name: published.weights[names[name]]),
+        SUBJECT,
+    )
+    run = resolve_name(reader)(trunk)
+    if run is None:
+        raise ConfigError(f'{SUBJECT} is {name} of timm, which no model here computes')
+    return run if len(run) == 3 else (*run, trunk.ours)
