@@ -3,7 +3,7 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,9 @@ from .split_lists import Lists, read_lists
 # Endings of mask names after the image name (CamVid has `_L`), and endings of image names that they
 # replace.
 MASK_WORDS = ('mask', 'masks', 'seg', 'segmentation', 'label', 'labels', 'gt', 'groundtruth', 'l')
+# Names of masks as they are; 'l' may be the left one of two photographs, and 'label' that of a
+# bottle.
+UNAMBIGUOUS_WORDS = ('mask', 'masks', 'seg', 'segmentation', 'gt', 'groundtruth')
 MASK_ENDING = re.compile(rf'[_-]?({"|".join(MASK_WORDS)})$', re.IGNORECASE)
 IMAGE_ENDINGS = ('', '_sat', '_image', '_rgb')
 MIN_SHARED_IMAGES = 0.5  # fraction of a folder's images for which another folder also has maps
@@ -136,26 +139,47 @@ def _images_and_masks(tree: Tree) -> tuple[list[Path], list[Path]]:
 
 
 def _masks_next_to_images(tree: Tree) -> list[Path]:
-    """The masks next to their image, named after it."""
+    """The masks next to their image, named after it or alone with it."""
     masks = [path for path in tree.images if _is_named_mask(path)]
     stems = {(path.parent, path.stem) for path in tree.images} if masks else set()
+    alone = _alone_with_image(tree.images) if masks else {}
     return [
         path
         for path in masks
-        if any((path.parent, name) in stems for name in _names_of_image(path))
+        if path in alone or any((path.parent, name) in stems for name in _names_of_image(path))
     ]
+
+
+def _alone_with_image(paths: Iterable[Path]) -> dict[Path, Path]:
+    """The image of each mask in folders of two files, such as p1/image.png and p1/mask.png."""
+    files: dict[Path, list[Path]] = defaultdict(list)
+    for path in paths:
+        files[path.parent].append(path)
+    pairs = {}
+    for pair in files.values():
+        masks = [path for path in pair if path.stem.casefold() in UNAMBIGUOUS_WORDS]
+        if len(pair) == 2 and len(masks) == 1:
+            pairs[masks[0]] = pair[1 - pair.index(masks[0])]
+    return pairs
 
 
 def _possible_names(images: list[Path], masks: list[Path]) -> dict[Path, list[str]]:
     """The possible names of each mask's image, the likeliest first.
 
-    NAME.jpg.png is the mask of NAME.jpg, and mask_1.png that of img_1.jpg.
+    NAME.jpg.png is the mask of NAME.jpg, and mask_1.png that of img_1.jpg. A mask alone with an
+    image in its folder is that of this image.
     """
+    alone = _alone_with_image([*images, *masks])
     by_key: dict[str, set[str]] = defaultdict(set)
     for image, key in keys_of(images).items():
         by_key[key].add(image.stem)
     return {
-        mask: [mask.stem, *_names_of_image(mask), *(sorted(by_key.get(key, ())) if key else ())]
+        mask: [
+            mask.stem,
+            *_names_of_image(mask),
+            *(sorted(by_key.get(key, ())) if key else ()),
+            *([alone[mask].stem] if mask in alone else ()),
+        ]
         for mask, key in keys_of(masks).items()
     }
 

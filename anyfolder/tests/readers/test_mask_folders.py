@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -492,6 +493,29 @@ def test_images_and_masks_in_one_folder(tmp_path):
     for path in (tmp_path / 'masks').iterdir():
         path.rename(tmp_path / 'images' / path.name)
     assert len(read(tmp_path).train) == 5
+
+
+@pytest.mark.parametrize(
+    ('names', 'are_masks'),
+    [
+        (['image', 'mask'], True),
+        (['slice', 'GT'], True),
+        (['r', 'l'], False),  # the right and the left one of two photographs
+        (['bottle', 'label'], False),
+    ],
+)
+def test_folder_of_each_case_has_an_image_and_its_mask(tmp_path, names, are_masks):
+    write_masks(tmp_path / 'all')
+    for i in range(6):
+        for kind, name in zip(('images', 'masks'), names, strict=True):
+            [source] = (tmp_path / f'all/{kind}').glob(f'{i}.*')
+            (tmp_path / f'cases/p{i}').mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, tmp_path / f'cases/p{i}/{name}{source.suffix}')
+    assert has_masks(Tree(tmp_path / 'cases')) == are_masks
+    if are_masks:
+        records = [*(listing := read(tmp_path / 'cases')).train, *listing.val]
+        assert len(records) == 6
+        assert all(record.mask.parent == Path(record.path).parent for record in records)
 
 
 def test_lists_give_the_split_of_images_with_masks(tmp_path):
