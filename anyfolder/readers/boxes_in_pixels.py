@@ -1,11 +1,13 @@
 """Convert boxes and polygons of any form to pixels of their image."""
 
 import math
+from collections.abc import Iterable, Mapping
 
 from .box_meaning import check_meaning
 from .findings import Findings
 from .formats.json_values import number_of
 from .geometry import BOX_FORMS, box_around, scaled, upright_box
+from .object_masks import box_of_valid_runs
 from .records import ImageRecord, Instance, Records
 
 RELATIVE_TOLERANCE = 0.05  # fraction of the image by which rounded values may exceed it
@@ -15,9 +17,9 @@ def to_pixels(records: Records, findings: Findings, form_is_stated: bool = False
     """Convert the boxes and polygons of all images to pixels, and the boxes to one form.
 
     An object with an invalid box is rejected and removed, and so is one without a box if its
-    polygons are invalid. Polygons next to a box are checked later, by :mod:`.object_masks`, if they
-    are needed. An object that has only polygons gets the upright box around them, and a rotated box
-    is replaced by the upright one around it.
+    polygons or run lengths are invalid. Those next to a box are checked later, by
+    :mod:`.object_masks`, if they are needed. An object without a box gets the upright one around
+    its outline, and a rotated box is replaced by the upright one around it.
 
     Args:
         records: images of known size.
@@ -57,7 +59,11 @@ def _convert_numbers(instance: Instance, findings: Findings) -> bool:
             [number_of(value) for value in part] if isinstance(part, (list, tuple)) else [math.nan]
             for part in instance.segmentation
         ]
+    if isinstance(instance.box, (str, Mapping)) or not isinstance(instance.box, Iterable):
+        instance.box = [instance.box] if instance.box else ()
     box = [number_of(value) for value in instance.box]
+    if not box and isinstance(instance.segmentation, dict):
+        return True  # the box around its run lengths is found later
     if not box and isinstance(instance.segmentation, list):
         # Whether there are three points is checked later, if polygons are needed.
         has_point = any(len(part) > 1 for part in instance.segmentation)
@@ -78,8 +84,16 @@ def _convert_numbers(instance: Instance, findings: Findings) -> bool:
 def _convert_to_pixels(instance: Instance, record: ImageRecord, findings: Findings) -> bool:
     """Convert an object to pixels; return False if it is rejected.
 
-    It is rejected if it should have fractions, and has values far below 0 or above 1.
+    It is rejected if it should have fractions, and has values far below 0 or above 1, or if it has
+    no box and its run lengths are invalid.
     """
+    if not len(instance.box):
+        instance.degrees = None  # the outline is at its place already
+    if not len(instance.box) and isinstance(instance.segmentation, dict):
+        around = box_of_valid_runs(instance, record.size, findings)
+        instance.box = around or ()
+        instance.form, instance.relative, instance.from_1 = 'xywh', False, False
+        return around is not None
     polygons = instance.segmentation if isinstance(instance.segmentation, list) else []
     if instance.relative:
         values = [*instance.box, *(value for part in polygons for value in part)]

@@ -24,6 +24,7 @@ from .other_labels import check_other_labels
 from .records import ImageRecord, Records
 from .split_lists import Lists, read_lists
 from .splits import split_of
+from .tables import WHOLE_NUMBER
 from .texts_with_classes import check_texts
 
 LABEL_FILE_SUFFIXES = ('.csv', '.tsv', '.xlsx', '.xls', '.parquet', '.json', '.txt')
@@ -110,7 +111,7 @@ def _name_numbers(tree: Tree, records: Records, classes: Collection[str]) -> Nam
 
     The numbers in the records are replaced by the names. None without such numbers and a file.
     """
-    if not classes or not all(map(str.isdecimal, classes)):
+    if not classes or not all(map(WHOLE_NUMBER.fullmatch, classes)):
         return None
     if (named := find_names(tree, find_settings(tree))) is None:
         return None

@@ -48,6 +48,10 @@ def check_bit_depth(
             what = f'images have {bits} bits per value, which cannot be read as photographs'
             remedy = f'save them with 8 or 16 bits, where {window} becomes black and white'
             findings.reject(what, remedy, str(path))
+    elif low == high:  # a window of one value cannot be applied
+        what = f'dark or pale images of {bits} bits, with the value {low:g} alone where decoded'
+        findings.warn_all(what, paths)
+        return None
     elif not _has_contrast(low, high):
         findings.warn_all(
             f'dark or pale images of {bits} bits, with values from {low:g} to {high:g}, '

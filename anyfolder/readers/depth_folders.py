@@ -1,5 +1,6 @@
 """Read folders of images and depth maps: match them, and choose the unit of the maps."""
 
+import math
 import os
 import re
 from collections import defaultdict
@@ -48,9 +49,11 @@ def read_depth_folder(
         check_all: whether all maps are read instead of 500.
 
     Raises:
-        InputError: if there are no pairs, if a map cannot be read or has another size than its
-            image, or if the values are not depth in meters.
+        InputError: if the scale is not positive, if there are no pairs, if a map cannot be read or
+            has another size than its image, or if the values are not depth in meters.
     """
+    if scale is not None and not 0 < scale < math.inf:
+        raise InputError(f'{option("depth_scale", scale)} is not a positive number of meters.')
     findings = Findings(skip_invalid)
     maps = _maps_of(tree)
     images, pairs = _pair_maps(tree, maps, findings)
@@ -80,7 +83,7 @@ def read_depth_folder(
     def compare(records: Records) -> Records:
         nonlocal depth_range
         maps_of_records = [record.mask for record in records if record.mask]
-        meters_per_unit = scale or _infer_scale(tree, maps_of_records)
+        meters_per_unit = _infer_scale(tree, maps_of_records) if scale is None else scale
         kept, depth_range = check_depth(records, meters_per_unit, check_all, findings)
         return kept
 

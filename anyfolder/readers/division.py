@@ -82,19 +82,21 @@ def _hold_out(
     """Move a tenth of each stratum from training to validation. Images of a group stay together.
 
     A stratum is a value of ``stratum_of``, such as a class. Each group in ``train_only`` is a
-    stratum of its own, so none of it is taken. If all strata have one group, a tenth of all groups
-    is taken.
+    stratum of its own, so none of it is taken. If all strata have one group, a tenth of the others
+    is taken, or of all if there are fewer than two others.
     """
     groups_by_name: dict[str, Records] = {}
     for record in parts['train']:
         groups_by_name.setdefault(record.group or str(record.path), []).append(record)
     strata: dict[str, list[Records]] = {}
     for name, group in groups_by_name.items():
-        stratum = stratum_of(group[0]) or (name if name in train_only else '')
+        stratum = name if name in train_only else stratum_of(group[0])
         strata.setdefault(stratum, []).append(group)
     has_groups = 1 < len(groups_by_name) < len(parts['train'])
     if has_groups and all(len(groups) == 1 for groups in strata.values()):
-        strata = {'': [*groups_by_name.values()]}
+        kept = {name: [group] for name, group in groups_by_name.items() if name in train_only}
+        free = [group for name, group in groups_by_name.items() if name not in train_only]
+        strata = {**kept, '': free} if len(free) > 1 else {'': [*groups_by_name.values()]}
     parts['train'] = []
     for stratum, groups in strata.items():
         seed = (SEED, zlib.crc32(os.fsencode(stratum))) if stratum else SEED

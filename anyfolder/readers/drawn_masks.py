@@ -52,6 +52,9 @@ def with_drawn_masks(listing: Listing) -> Listing:
     """Turn a listing of polygons into one of masks, whose first class is the background.
 
     The listing is changed. :func:`class_map` draws the masks when they are needed.
+
+    Raises:
+        InputError: if there are more classes than a mask can hold.
     """
     listing.form += ' polygons as masks'
     for record in chain(*listing.parts.values()):
@@ -63,6 +66,12 @@ def with_drawn_masks(listing: Listing) -> Listing:
         BACKGROUND,
         *(name for name in names if name not in (BACKGROUND, BACKGROUND_SHAPE)),
     )
+    if len(listing.classes) > NOT_LABELED:  # the numbers of classes are below that
+        raise InputError(
+            f'{str(listing.folder)!r} has polygons of {len(listing.classes) - 1} classes, but '
+            f'masks can have {NOT_LABELED - 1} and the background; merge some, or give '
+            f'{option("task", "instance")}.'
+        )
     listing.masks = MaskValues(listing.classes, {})
     return listing
 

@@ -55,7 +55,8 @@ def without_copies(
 
 
 def _name_and_size(path: Path) -> tuple[str, int]:
-    return path.name, path.stat().st_size
+    """The name and the size in bytes of an image; 0 for a broken link, which is reported later."""
+    return path.name, path.stat().st_size if path.exists() else 0
 
 
 def without_results(
@@ -67,13 +68,13 @@ def without_results(
     folders of splits. One with only these may be a class: it is kept, with a warning. Nothing is
     left out if fewer than two classes would remain.
     """
-    named = [name for name in classes if name.casefold() in RESULT_FOLDERS]
+    named = {name: _path_of(folder, name) for name in classes if name.casefold() in RESULT_FOLDERS}
     results = [
         name
-        for name in named
+        for name, path in named.items()
         if not all(
-            is_image(path) or is_os_metadata(path) or split_of(path.name)
-            for path in (folder / name).iterdir()
+            is_image(entry) or is_os_metadata(entry) or split_of(entry.name)
+            for entry in path.iterdir()
         )
     ]
     if len(classes) - len(results) < 2:
@@ -81,10 +82,15 @@ def without_results(
     findings.warn_all(
         'folders left out, since they are named as program output and contain something other than '
         'images',
-        (folder / name for name in results),
+        (named[name] for name in results),
     )
     findings.warn_all(
         'classes named as program output; move their folders away if they are not classes',
-        (folder / name for name in named if name not in results),
+        (path for name, path in named.items() if name not in results),
     )
     return {name: below for name, below in classes.items() if name not in results}
+
+
+def _path_of(folder: Path, name: str) -> Path:
+    """The folder of a class. In a split, it can be within the only other folder, such as images."""
+    return next(filter(Path.is_dir, (folder / name, *folder.glob(f'*/{name}'))), folder / name)

@@ -63,7 +63,7 @@ class FolderFacts:
 
 
 def prepare_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FolderFacts:
-    """Choose the files to use: in each split those named ``inst*``, or all if there are none.
+    """Choose the files to use: in each split those named ``inst*`` and those of other images.
 
     COCO's other files, such as ``person_keypoints_train2017.json``, repeat some of the boxes.
     """
@@ -72,12 +72,29 @@ def prepare_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> F
         by_split[tree.stated_split(file)].append(file)
     chosen: dict[Path, Any] = {}
     for group in by_split.values():
-        instance_files = [file for file in group if file.stem.startswith('inst')] or group
+        instance_files = [file for file in group if file.stem.startswith('inst')]
+        named = set[str]().union(*(_image_names(files[file]) for file in instance_files))
         # Only files of a split that has one named `inst*` are left out.
+        if named:
+            instance_files += [
+                file for file in group if named.isdisjoint(_image_names(files[file]))
+            ]
+        instance_files = instance_files or group
         what = 'files left out, since another one has the boxes of these images'
         findings.warn_all(what, sorted({*group} - {*instance_files}))
         chosen |= {file: files[file] for file in instance_files}
     return FolderFacts(chosen)
+
+
+def _image_names(content: Any) -> set[str]:
+    """The names of the images in a COCO file, without folders."""
+    images = content['images'] if isinstance(content['images'], list) else ()
+    names = (
+        image.get('file_name') or image.get('coco_url')
+        for image in images
+        if isinstance(image, Mapping)
+    )
+    return {str(name).rpartition('/')[2] for name in names if name}
 
 
 def prepare_supervisely(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FolderFacts:
@@ -87,7 +104,8 @@ def prepare_supervisely(tree: Tree, files: Mapping[Path, Any], findings: Finding
         if file.name.lower() == 'meta.json':
             match tree.contents.json(file):
                 case {'classes': [*classes]}:
-                    names += [text_of(item['title']) for item in classes if 'title' in item]
+                    objects = [item for item in classes if isinstance(item, Mapping)]
+                    names += [text_of(item['title']) for item in objects if 'title' in item]
                     used.append(file)
     return FolderFacts(files, names, used_files=used)
 

@@ -97,13 +97,24 @@ def polygon_area(polygon: Sequence[float]) -> float:
     return abs(sum(x * next_y - next_x * y for (x, y), (next_x, next_y) in pairs)) / 2
 
 
-def circle(center: Sequence[float], radii: Sequence[float], corners: int = 32) -> list[float]:
-    """The polygon of a circle or an upright ellipse, with this many corners."""
+def circle(
+    center: Sequence[float], radii: Sequence[float], corners: int = 32, radians: float = 0.0
+) -> list[float]:
+    """The polygon of a circle or an ellipse, with this many corners.
+
+    Args:
+        center: x and y.
+        radii: half of the width and of the height before the rotation.
+        corners: the number of corners.
+        radians: the clockwise rotation around the center.
+    """
     (x, y), (radius_x, radius_y) = center, radii
+    cos, sin = math.cos(radians), math.sin(radians)
     polygon = []
     for i in range(corners):
         angle = 2 * math.pi * i / corners
-        polygon += [x + radius_x * math.cos(angle), y + radius_y * math.sin(angle)]
+        right, down = radius_x * math.cos(angle), radius_y * math.sin(angle)
+        polygon += [x + right * cos - down * sin, y + right * sin + down * cos]
     return polygon
 
 

@@ -20,6 +20,7 @@ from .label_tables import find_tables, names_in
 from .likely_boxes import may_have_boxes
 from .records import Records
 from .table_columns import ImageTable
+from .tables import WHOLE_NUMBER
 
 Rows = Mapping[Path, list[Mapping[str, str]]]  # by image
 
@@ -201,6 +202,6 @@ def _names_folders(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str])
 
 
 def _contains_name(value: str, folder: str) -> bool:
-    if value.isdecimal() and folder.isdecimal():
+    if WHOLE_NUMBER.fullmatch(value) and WHOLE_NUMBER.fullmatch(folder):
         return int(value) == int(folder)
     return folder in (value, *re.split(r'[\s,;/]+', value))

@@ -254,15 +254,20 @@ class Index:
             ranks = {file: self._distance(file, image) for file in files}
             first, *others = sorted(files, key=lambda file: ranks[file])
             equal = [file for file in others if ranks[file] == ranks[first]]
-            if equal and not cmp(first, equal[0], shallow=False):
+            different = next((file for file in equal if not cmp(first, file, shallow=False)), None)
+            if different:
                 what, remedy = 'images have two label files', 'keep one, or merge both'
-                findings.reject(what, remedy, f'{first} and {equal[0]}')
+                findings.reject(what, remedy, f'{first} and {different}')
                 pairs.conflicting.add(image)
                 continue
             pairs.image_of[first] = image
             findings.warn_all(
                 'label files left out, since a nearer one exists for the image',
-                (f'{other}, not {first}' for other in others),
+                (f'{other}, not {first}' for other in others if other not in equal),
+            )
+            findings.warn_all(
+                'label files left out, since another one of the image is equal',
+                (f'{other}, not {first}' for other in equal),
             )
         return pairs
 

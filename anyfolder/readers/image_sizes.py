@@ -51,7 +51,7 @@ def read_sizes(
         if probe.fault or probe.bits > 16:  # `check_bit_depth` rejects the latter
             unread.add(id(record))
     for bits, images in images_of_bits.items():
-        are_all = len(images) == sum(probe is not None for probe in probes)
+        are_all = len(images) == sum(probe is not None and not probe.fault for probe in probes)
         window = check_bit_depth(bits, images, findings, all_have_bits=are_all)
         tree.probes.window = window or tree.probes.window
     kept = [record for record in records if id(record) not in unread]

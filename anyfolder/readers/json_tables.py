@@ -5,6 +5,7 @@ from typing import Any
 
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 
+from .formats.json_values import key_of
 from .formats.label_studio import tasks_in
 from .splits import split_of
 from .tables import Row, text_in_cell
@@ -34,14 +35,20 @@ def _rows(content: Any) -> Iterator[Mapping[str, Any]]:
             yield from _rows_of_label_studio(content)
         case {'metainfo': {'classes': [*classes]}, 'data_list': [*images]}:
             for image in _objects(images):
-                number = image.get('gt_label')
-                if isinstance(number, int) and 0 <= number < len(classes):
-                    number = classes[number]
-                yield {'file': image.get('img_path'), 'label': number}
+                label = _named(image.get('gt_label'), classes)
+                yield {'file': image.get('img_path'), 'label': label}
         case [*_]:
             yield from _rows_of_list(content)
         case {}:
             yield from _rows_of_object(content)
+
+
+def _named(label: Any, classes: Sequence[Any]) -> Any:
+    """The name of a class number, or the names in a list of numbers; other labels as they are."""
+    if isinstance(label, list):
+        return [_named(one, classes) for one in label]
+    is_number = isinstance(label, int) and 0 <= label < len(classes)
+    return classes[label] if is_number else label
 
 
 def _rows_of_object(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -89,11 +96,11 @@ def _rows_of_coco(
     images: Sequence[Any], annotations: Sequence[Any], categories: Sequence[Any]
 ) -> Iterator[Mapping[str, Any]]:
     """The file and category of each annotation. Annotations of unlisted images are left out."""
-    files = {str(image.get('id')): image.get('file_name') for image in _objects(images)}
-    names = {str(category.get('id')): category.get('name') for category in _objects(categories)}
+    files = {key_of(image.get('id')): image.get('file_name') for image in _objects(images)}
+    names = {key_of(category.get('id')): category.get('name') for category in _objects(categories)}
     for annotation in _objects(annotations):
-        if file := files.get(str(annotation.get('image_id'))):
-            number = str(annotation.get('category_id'))
+        if file := files.get(key_of(annotation.get('image_id'))):
+            number = key_of(annotation.get('category_id'))
             yield {'file': file, 'label': names.get(number) or number}
 
 

@@ -18,10 +18,11 @@ from .class_names import class_name
 from .tables import TABLE_SUFFIXES
 
 BRACKETS = ('[', '{', '(')
-SEQUENCE = re.compile(r"""[({]\s*((['"]).*\2)\s*,?\s*[)}]""", re.DOTALL)  # a Python tuple or set
+# A Python tuple or set.
+SEQUENCE = re.compile(r"""[({]\s*((['"]).*\2)\s*(?:,\s*)?[)}]""", re.DOTALL)
 # Looks like JSON: if it cannot be parsed, it is damaged, not a name.
 CUT_OFF = re.compile(r'[\[{]\s*[\[{"]')
-XML = re.compile(r'<(\w+)[^>]*(/>|>.*</\1>)', re.DOTALL)
+XML = re.compile(r'<(\w+)\b[^>]*(/>|>.*</\1>)', re.DOTALL)
 PAIRS = re.compile(r'(\d+ \d+ )+\d+ \d+')  # starts and lengths, as in Kaggle's masks
 SHOWN_CHARACTERS = 80  # maximum number of characters of a value that a message quotes
 # Multi-hot vectors in any notation: [0, 1, 0], 0 1 0, 0;1;0.

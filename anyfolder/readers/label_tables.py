@@ -9,6 +9,7 @@ from anyfolder.errors import InputError, UnclearError
 
 from .class_names import class_name
 from .column_titles import BOX_TITLES
+from .division import furthest
 from .findings import MAX_STRAY_SHARE, Findings
 from .identity import OTHER_ZEROS
 from .image_tree import Tree
@@ -142,6 +143,8 @@ def _read_table(
 ) -> None:
     """Add the images of a table to those of other tables.
 
+    An image of several splits is in the one furthest from training.
+
     Raises:
         InputError: if another table has other classes for an image, or if rows are about parts of
             folders.
@@ -174,9 +177,8 @@ def _read_table(
         if not images:
             findings.warn_missing_image('rows', file, name)
         for path in filter(None, images):
-            record = records.get(str(path))
-            if record is None:
-                record = records[str(path)] = tree.record(path, file, row_split, group=group)
+            stated = tree.record(path, file, row_split, group=group)
+            record = records.setdefault(str(path), stated)
             if record.origin != str(file) and {*record.labels} != {*names}:
                 raise UnclearError(
                     f'{record.origin!r} and {str(file)!r} have different classes for '
@@ -184,6 +186,13 @@ def _read_table(
                     format='table',
                     labels=[file],
                 )
+            if record.split and stated.split and record.split != stated.split:
+                findings.warn('images in several splits, left out of training', path)
+            record.split = furthest([record.split, stated.split])
+            if record.origin == str(file) and record.group and group not in ('', record.group):
+                what = 'images of several patients or other groups, kept with the first'
+                findings.warn(what, f'{path} of {record.group} and {group}')
+            record.group = record.group or stated.group
             record.labels = tuple(dict.fromkeys([*record.labels, *names]))
 
 

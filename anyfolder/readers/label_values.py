@@ -18,7 +18,7 @@ QUOTES = ' []\'"'  # around names in the text of a Python list
 MIN_NUMBER_SHARE = 0.9  # fraction of a column's values that are numbers
 # With more different numbers than this, they are measurements unless they count classes.
 MAX_UNCOUNTED_NUMBERS = 10
-NUMBER = re.compile(r'[-+]?\d*[.,]?\d+(e[-+]?\d+)?', re.IGNORECASE)
+NUMBER = re.compile(r'[-+]?(\d+([.,]\d+)?|[.,]\d+)(e[-+]?\d+)?', re.IGNORECASE)
 
 
 def names_reader(table: ImageTable, column: str, findings: Findings) -> Callable[[str], list[str]]:

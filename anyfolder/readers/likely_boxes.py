@@ -110,6 +110,10 @@ def _boxes(numbers: np.ndarray, sizes: np.ndarray) -> tuple[Names, float] | None
         # A center c and a side s are within 0 to 1 if |2 c - 1| + s <= 1.
         within = (second > 0) & (np.abs(2 * first - 1) + second <= 1 + 2 * ROUNDED_SHARE)
         return (CENTER, 1.0) if within.all(axis=1).mean() >= MIN_FITTING_SHARE else None
+    readable = sizes.all(axis=1)  # the size of other images is 0
+    if not readable.any():
+        return None
+    first, second, sizes = first[readable], second[readable], sizes[readable]
     are_corners = (second > first).all()  # rarely true for sizes
     names, sides = (EDGES[0], second - first) if are_corners else (EDGES[1], second)
     within = (first >= -ROUNDED) & (sides > 0) & (first + sides <= sizes + ROUNDED)

@@ -14,7 +14,7 @@ from anyfolder.text import LONGEST_IN_LIST, read_lines
 from .class_names import check_same_names, class_name
 from .image_tree import Tree
 from .name_files import names_by_number
-from .tables import TABLE_SUFFIXES, read_table
+from .tables import TABLE_SUFFIXES, WHOLE_NUMBER, read_table
 
 MASK_NAME_FILES = (
     'classes.txt',
@@ -28,7 +28,8 @@ COLOR_LIST = re.compile(r'colou?rs?.*\.txt$', re.IGNORECASE)
 # Column titles of class names, of class numbers, and of colors in one column or three.
 NAME_TITLES = ('name', 'label', 'class', 'classes', 'category')
 NUMBER_TITLES = ('id', 'index', 'value', 'number')
-COLOR_TITLES = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb')
+CHANNEL_TITLES = ('r', 'red', 'g', 'green', 'b', 'blue')
+COLOR_TITLES = (*CHANNEL_TITLES, 'hex', 'color', 'colour', 'rgb')
 COLORED_LINE = re.compile(r'(\d+[\s,]+\d+[\s,]+\d+)[\s,]+(\D.*)')  # a color and a name
 FIRST_COLOR = 1 << 24  # values from here on are colors: FIRST_COLOR + 65536 red + 256 green + blue
 
@@ -87,9 +88,9 @@ def _names_in_json(tree: Tree, file: Path) -> NamedValues | None:
     if not isinstance(labels, Mapping) or not labels:
         return None
     pairs = [(str(name), str(number)) for name, number in labels.items()]
-    if all(name.isdecimal() for name, _ in pairs):
+    if all(WHOLE_NUMBER.fullmatch(name) for name, _ in pairs):
         pairs = [(name, number) for number, name in pairs]
-    if not all(number.isdecimal() for _, number in pairs):
+    if not all(WHOLE_NUMBER.fullmatch(number) for _, number in pairs):
         return None
     numbers = sorted((int(number), class_name(name)) for name, number in pairs)
     return NamedValues(dict(numbers), file=file)
@@ -108,8 +109,10 @@ def read_names(file: Path) -> NamedValues:
     """
     if file.suffix.lower() not in TABLE_SUFFIXES:
         lines = read_lines(file, LONGEST_IN_LIST)
-        if file.name.lower() == 'labelmap.txt':
-            pairs = [line.split(':')[1::-1] for line in lines if not line.startswith('#')]
+        # TensorFlow Lite has a file of this name, too, with a name on each line.
+        if file.name.lower() == 'labelmap.txt' and any(':' in line for line in lines):
+            parts = (line.partition(':') for line in lines if not line.startswith('#'))
+            pairs: list[Sequence[str]] = [(rest.partition(':')[0], name) for name, _, rest in parts]
         else:
             pairs = [match.groups() for line in lines if (match := COLORED_LINE.match(line))]
         if pairs:
@@ -121,13 +124,18 @@ def read_names(file: Path) -> NamedValues:
     colors = _columns(header, COLOR_TITLES)
     numbers = _columns(header, NUMBER_TITLES, colors)
     names = _columns(header, NAME_TITLES, [*colors, *numbers])
+    if len(colors) > 3:  # another column repeats red, green and blue, such as hex
+        colors = colors[:3]
     if not names or not (numbers or len(colors) in (1, 3)):
         return NamedValues()
-    rows = [row for row in rows if len(row) >= len(header)]
+    if not _columns(header, CHANNEL_TITLES):  # each column has the whole color, such as hex
+        colors = colors[:1]
+    last = max(*colors, *numbers[:1], names[0])
+    rows = [row for row in rows if len(row) > last]
     numbered = {
         int(row[numbers[0]]): class_name(row[names[0]])
         for row in rows
-        if numbers and row[numbers[0]].isdecimal()
+        if numbers and WHOLE_NUMBER.fullmatch(row[numbers[0]])
     }
     pairs = [(' '.join(row[i] for i in colors), row[names[0]]) for row in rows if colors]
     return NamedValues(dict(sorted(numbered.items())), _colors(pairs, file), file)
@@ -160,7 +168,7 @@ def _colors(pairs: Iterable[Sequence[str]], file: Path) -> dict[int, str]:
 def _color(text: str, file: Path) -> int:
     """The value of a color: ``#ff0000``, or three numbers."""
     numbers = re.findall(r'\d+', text)
-    if len(numbers) == 3 and max(map(int, numbers)) < 256:
+    if len(numbers) == 3 and all(WHOLE_NUMBER.fullmatch(one) and int(one) < 256 for one in numbers):
         return _mask_value(*map(int, numbers))
     for word in (text.strip(), f'#{text.strip()}'):
         with suppress(ValueError):

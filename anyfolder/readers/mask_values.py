@@ -116,7 +116,7 @@ def probe_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskP
             break
     parts, at_edges = Counter[int](), Counter[int]()
     # Only one of three or more values can lie between others.
-    if len(counts) > 2 and max(counts) < 256:
+    if len(counts) > 2 and min(counts) >= 0 and max(counts) < 256:
         # Only the upper rows of a large mask with many values are searched.
         rows = max(MAX_SEARCHED // (len(counts) * values.shape[1]), EDGE_WINDOW)
         values, square = values[:rows], np.ones((EDGE_WINDOW, EDGE_WINDOW), np.uint8)
@@ -218,7 +218,7 @@ def _classes_by_name(values: list[int], named: NamedValues) -> MaskValues | None
     """The classes of the colors or numbers that a file names, unless the numbers are grays.
 
     Raises:
-        InputError: for a color without a name.
+        InputError: for a color without a name, or a class whose number no mask can hold.
     """
     labeled = {*values} - {NOT_LABELED}
     names: Mapping[int, str] = {}
@@ -235,9 +235,17 @@ def _classes_by_name(values: list[int], named: NamedValues) -> MaskValues | None
     if not names:
         return None
     classes = tuple(dict.fromkeys(names.values()))
+    numbers = {value: classes.index(names[value]) for value in values if value in names}
+    last = max(numbers, key=lambda value: numbers[value])
+    if numbers[last] > MAX_CLASSES:
+        raise InputError(
+            f'the masks have pixels of {names[last]!r}, which is class {numbers[last]} of '
+            f'{str(named.file)!r}, but the numbers of classes end at {MAX_CLASSES}; name only '
+            'classes that have pixels, in class_dict.csv with the columns id and name instead.'
+        )
     return MaskValues(
         classes,
-        {value: classes.index(names[value]) if value in names else NOT_LABELED for value in values},
+        {value: numbers.get(value, NOT_LABELED) for value in values},
         by_color=bool(named.colors),
     )
 

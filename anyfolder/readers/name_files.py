@@ -12,6 +12,7 @@ from anyfolder.text import LONGEST_IN_LIST, read_lines
 
 from .class_names import check_same_names
 from .image_tree import Tree
+from .tables import WHOLE_NUMBER
 
 # Patterns of files with a name on each line. If a YAML or JSON file has names, only the first two
 # are compared with it.
@@ -39,8 +40,17 @@ def find_settings(tree: Tree) -> Settings | None:
         content = tree.contents.yaml(file)
         if isinstance(content, dict) and 'names' in content:
             settings.append((file, content))
-    check_same_names([(file, content['names']) for file, content in settings])
+    check_same_names([(file, _by_number(content['names'])) for file, content in settings])
     return settings[0] if settings else None
+
+
+def _by_number(names: Any) -> Any:
+    """The names by class number, whether they are a list or `number: name`; others unchanged."""
+    if isinstance(names, list):
+        return dict(enumerate(names))
+    if isinstance(names, dict) and all(map(WHOLE_NUMBER.fullmatch, names)):
+        return {int(number): name for number, name in names.items()}
+    return names
 
 
 def find_names(tree: Tree, settings: Settings | None) -> Names | None:
@@ -85,7 +95,7 @@ def _names_in_json(tree: Tree) -> Iterator[Names]:
     """The files with names by class number, such as Hugging Face's ``id2label.json``."""
     for file in tree.others:
         content = tree.contents.json(file) if file.suffix.lower() == '.json' else None
-        if isinstance(content, dict) and content and all(map(str.isdecimal, content)):
+        if isinstance(content, dict) and content and all(map(WHOLE_NUMBER.fullmatch, content)):
             names = {int(key): name for key, name in content.items() if isinstance(name, str)}
             # All values are text, the names are unique, and at most one number is missing, as 0.
             if len(names) == len(content) and len({*names.values()}) == len(names) > max(names) - 1:

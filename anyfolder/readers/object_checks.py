@@ -11,6 +11,7 @@ from .formats.json_values import number_of
 from .geometry import clipped, polygon_area, rounded
 from .object_masks import check_mask
 from .records import ImageRecord, Instance, Records
+from .run_lengths import area_of_runs
 
 CORRECT = 'correct them'
 
@@ -96,7 +97,11 @@ def _complete_area(instance: Instance, findings: Findings) -> None:
     if not 0 < number_of(instance.area) <= 1.01 * width * height + 1:
         if instance.area is not None:
             findings.warn('areas computed anew', f'{instance.area!r} of {instance.origin}')
-        polygons = instance.segmentation if isinstance(instance.segmentation, list) else []
+        if isinstance(instance.segmentation, dict):
+            height, width = instance.segmentation['size']
+            instance.area = area_of_runs(instance.segmentation['counts'], (width, height))
+            return
+        polygons = instance.segmentation or []
         instance.area = sum(map(polygon_area, polygons)) or width * height
 
 

@@ -28,7 +28,7 @@ def check_mask(instance: Instance, size: tuple[int, int], findings: Findings) ->
     """
     if isinstance(instance.segmentation, dict):
         return _has_valid_runs(instance, size, findings)
-    parts = instance.segmentation or []
+    parts = instance.segmentation if isinstance(instance.segmentation, list) else []
     polygons = [part for part in parts if len(part) >= 6]
     if not polygons or any(
         len(part) % 2 or not all(map(math.isfinite, part)) for part in (polygons or parts)
@@ -60,25 +60,37 @@ def _fits_box(around: Sequence[float], instance: Instance, findings: Findings) -
     return True
 
 
-def _has_valid_runs(instance: Instance, size: tuple[int, int], findings: Findings) -> bool:
-    """True if COCO's run lengths, as numbers or compressed, are valid and fit the box."""
+def box_of_valid_runs(
+    instance: Instance, size: tuple[int, int], findings: Findings
+) -> tuple[int, ...] | None:
+    """The box around COCO's run lengths, as numbers or compressed; None if they are rejected."""
     assert isinstance(instance.segmentation, dict)
     shape, counts = list(size[::-1]), instance.segmentation.get('counts')
-    if list(instance.segmentation.get('size', ())) != shape:
+    stated = instance.segmentation.get('size')
+    if not isinstance(stated, (list, tuple)) or [*stated] != shape:
         what = 'run-length masks have another size than their image'
         findings.reject(what, CORRECT, instance.origin)
-        return False
+        return None
     try:
         around = box_of_runs(counts, size)
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         what = 'masks are not valid COCO run lengths'
         findings.reject(what, CORRECT, f'{instance.origin} ({first_line(error)})')
-        return False
+        return None
     if around is None:
         findings.reject(
             'run-length masks are empty', CORRECT, instance.origin, few_are_tolerated=True
         )
+    return around
+
+
+def _has_valid_runs(instance: Instance, size: tuple[int, int], findings: Findings) -> bool:
+    """True if run lengths are valid and fit the box."""
+    assert isinstance(instance.segmentation, dict)
+    around = box_of_valid_runs(instance, size, findings)
+    if around is None:
         return False
+    shape = list(size[::-1])
     left, top, width, height = around
     apart = np.abs(np.subtract(around, instance.box)).sum()
     apart_by_rows = np.abs(np.subtract((top, left, height, width), instance.box)).sum()
@@ -89,5 +101,5 @@ def _has_valid_runs(instance: Instance, size: tuple[int, int], findings: Finding
             what, 'write them by columns, as in COCO', instance.origin, few_are_tolerated=True
         )
         return False
-    instance.segmentation = dict(size=shape, counts=counts)
+    instance.segmentation = dict(size=shape, counts=instance.segmentation['counts'])
     return _fits_box(around, instance, findings)

@@ -17,7 +17,7 @@ from .class_names import class_name, warn_merged
 from .file_contents import rejecting_malformed
 from .findings import Findings
 from .formats.coco import categories_of, images_by_id
-from .formats.json_values import is_yes, key_of
+from .formats.json_values import is_yes, key_of, text_of
 from .geometry import box_of_mask
 from .identity import Index
 from .image_tree import Tree
@@ -26,6 +26,7 @@ from .pixel_maps import probe_maps
 from .records import ImageRecord, Instance, Records
 
 PANOPTIC_SUFFIXES = ('.jpg', '.png')  # image suffixes for which MMDetection finds the PNG
+MAX_NUMBERS = 10_000  # segments in a PNG; a photograph has far more colors, each searched for
 
 
 @dataclass(slots=True)
@@ -113,11 +114,16 @@ def _records(
     The classes are added to ``is_thing``, by name.
     """
     split = tree.stated_split(file)
+    written = categories_of(content)
     categories = {
-        key_of(category['id']): (class_name(str(category['name'])), is_yes(category['isthing']))
-        for category in categories_of(content)
+        key_of(category['id']): (class_name(text_of(category['name'])), is_yes(category['isthing']))
+        for category in written
     }
+    if len(categories) < len(written):
+        raise ValueError('two categories have the same id')
     for name, thing in categories.values():
+        if not name:
+            raise ValueError('a category has no name')
         if is_thing.setdefault(name, thing) != thing:
             raise ValueError(f'{name!r} is both a thing and stuff')
     # A missing image, which `resolve` has rejected, has the path of the annotation file instead.
@@ -130,8 +136,13 @@ def _records(
         )
         for image_id, image in images_by_id(content['images']).items()
     }
+    annotated = set()
     for annotation in content['annotations']:
-        record = record_of_id[key_of(annotation['image_id'])]
+        image_id = key_of(annotation['image_id'])
+        if image_id in annotated:
+            raise ValueError(f'two annotations have the image_id {image_id}')
+        annotated.add(image_id)
+        record = record_of_id[image_id]
         png = Path(annotation['file_name']).name  # without folders, which could lead elsewhere
         candidates = [file.with_suffix('') / png, file.parent / png]
         record.mask = next(filter(os.path.isfile, candidates), None)
@@ -156,9 +167,16 @@ def _records(
 
 
 def _probe_png(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:
-    """The shape (H, W) of a PNG, and the box and area of each number in it."""
+    """The shape (H, W) of a PNG, and the box and area of each number in it.
+
+    Raises:
+        ValueError: if it has too many numbers.
+    """
     numbers, box_and_area = numbers_in(png), {}
-    for number in np.unique(numbers).tolist():
+    distinct = np.unique(numbers).tolist()
+    if len(distinct) > MAX_NUMBERS:
+        raise ValueError(f'it has {len(distinct)} colors, as a photograph')
+    for number in distinct:
         mask = numbers == number
         box_and_area[number] = (box_of_mask(mask), int(mask.sum()))
     return numbers.shape, box_and_area
@@ -167,11 +185,17 @@ def _probe_png(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:
 def _set_boxes(record: ImageRecord, box_and_area: dict[int, tuple], findings: Findings) -> None:
     """Give the segments of an image the boxes and areas of their numbers in the PNG.
 
-    Segments without a pixel are left out.
+    Segments without a pixel are left out. Of several with one number, only the first is kept.
     """
     kept: list[Instance] = []
+    numbers = set[int]()
     for segment in record.instances:
         assert isinstance(segment, Segment)
+        if segment.number in numbers:
+            what = 'segments have the same id as another one of their image'
+            findings.reject(what, 'correct the ids', segment.origin)
+            continue
+        numbers.add(segment.number)
         if segment.number not in box_and_area:
             findings.warn('segments left out, since they have no pixel', segment.origin)
             continue

@@ -31,7 +31,7 @@ class Probe(NamedTuple):
         bits: the bits per value of a photograph.
         fault: the reason why the image cannot be read, or empty.
         digest: a digest of the content, if it was decoded.
-        values: the lowest and highest value of a decoded photograph with more than 8 bits.
+        values: the lowest and highest finite value of a decoded photograph with more than 8 bits.
     """
 
     state: Sequence[int] = ()
@@ -95,7 +95,9 @@ def _decode(content: bytes, probe: Probe) -> Probe:
     elif probe.bits > 8:
         values = decode(content, 'unchanged', keep_depth=True)
         colors = values.reshape(*values.shape[:2], -1)[..., :3]  # without alpha
-        probe = probe._replace(values=(float(np.nanmin(colors)), float(np.nanmax(colors))))
+        finite = colors[np.isfinite(colors)] if colors.dtype.kind == 'f' else colors
+        ends = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+        probe = probe._replace(values=ends)
     if not probe.bands and probe.bits <= 16:
         # Values of 9 to 16 bits are decoded again, to 8 bits, since training reads them so. Gray
         # takes half the time. Without an end marker, truncation is found by a color test.

@@ -48,6 +48,18 @@ def box_of_runs(counts: Any, size: tuple[int, int]) -> tuple[int, ...] | None:
     return left, top, right + 1 - left, bottom + 1 - top
 
 
+def area_of_runs(counts: Any, size: tuple[int, int]) -> int:
+    """The number of pixels of a mask, without decoding it.
+
+    Args:
+        counts, size: see :func:`mask_of`.
+
+    Raises:
+        ValueError: see :func:`mask_of`.
+    """
+    return int(_runs_of(counts, size)[1::2].sum())
+
+
 def _runs_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
     """The run lengths, checked against the number of pixels."""
     runs = np.asarray(_runs_in(counts) if isinstance(counts, (str, bytes)) else counts, np.int64)

@@ -9,13 +9,15 @@ from typing import NamedTuple
 from anyfolder.errors import UnclearError
 
 from .column_titles import LABEL_TITLES
+from .formats.json_values import is_yes
 from .splits import SPLITS, Split, split_in, split_of
-from .tables import ON_CELLS, Row
+from .tables import OFF_CELLS, Row
 
 SPLIT_TITLES = ('split', 'set', 'subset', 'part', 'partition')
 CODED_TITLE = 'partition'  # CelebA's column of split codes
 SPLIT_CODES: dict[str, Split] = {'0': 'train', '1': 'val', '2': 'test'}
 SPLIT_FLAG = 'is_'  # prefix of a boolean column for one split, such as is_valid
+NO_CELLS = (*OFF_CELLS, 'no', '')  # in lower case; for the others see `is_yes`
 # The title of a column of fold numbers, and its values. Each fold validates once.
 FOLD_TITLE = re.compile(r'((cv|k)[ _-]?)?folds?([ _-]?(id|idx|no|number))?', re.IGNORECASE)
 MIN_FOLDS = 3  # with two folds, either one may be for validation
@@ -28,20 +30,32 @@ class SplitColumn(NamedTuple):
     Attributes:
         title: the title of the column.
         codes: the splits of values that do not name one, such as fold numbers.
+        flags: the columns such as is_valid, if the title is that of one: each states one split.
     """
 
     title: str
     codes: Mapping[str, Split] = {}
+    flags: Sequence[str] = ()
 
     def split_of_row(self, row: Row) -> Split | None:
         """The split that a row states, or None."""
-        value, name = row[self.title], self.title.casefold()
-        if name.startswith(SPLIT_FLAG) and (flag := split_in(name)):
-            if value.casefold() in ON_CELLS:
-                return flag
-            # Images not marked for training are for validation, and others for training.
-            return 'val' if flag == 'train' else 'train'
+        if self.flags:
+            return self._flagged_split(row)
+        value = row[self.title]
         return self.codes.get(value) or split_of(value)
+
+    def _flagged_split(self, row: Row) -> Split | None:
+        """The split whose column marks a row; without a mark, a split that has no column."""
+        column_of = {split: title for title in self.flags if (split := split_in(title.casefold()))}
+        # The mark of the split furthest from training counts.
+        for split in reversed(SPLITS):
+            if split in column_of and is_yes(row[column_of[split]]):
+                return split
+        if not all(row[title].casefold() in NO_CELLS for title in column_of.values()):
+            return None
+        # Images without a mark are for training, or for validation if training has a column.
+        others: tuple[Split, ...] = 'train', 'val'
+        return next((split for split in others if split not in column_of), None)
 
 
 class FoldColumn(NamedTuple):
@@ -73,7 +87,9 @@ def split_column(file: Path, rows: Sequence[Row]) -> SplitColumn | None:
         names = (name for name in rows[0] if name.casefold() not in LABEL_TITLES)
         title = next((name for name in names if all(_is_split(row[name]) for row in rows)), None)
         return SplitColumn(title) if title else None
-    column = SplitColumn(named, SPLIT_CODES if named.casefold() == CODED_TITLE else {})
+    flags = [title for title in rows[0] if _is_flag(title)] if _is_flag(named) else []
+    codes = SPLIT_CODES if named.casefold() == CODED_TITLE else {}
+    column = SplitColumn(named, codes, flags)
     if not any(map(column.split_of_row, rows)):
         values = Counter(row[named] for row in rows).most_common()
         raise UnclearError(
@@ -137,5 +153,10 @@ def _is_split(value: str) -> bool:
 
 def is_split_title(column: str) -> bool:
     """True for a column such as split, or is_valid with true and false."""
+    return column.casefold() in SPLIT_TITLES or _is_flag(column)
+
+
+def _is_flag(column: str) -> bool:
+    """True for a column such as is_valid, which has true and false for one split."""
     name = column.casefold()
-    return name in SPLIT_TITLES or (name.startswith(SPLIT_FLAG) and split_in(name) is not None)
+    return name.startswith(SPLIT_FLAG) and split_in(name) is not None

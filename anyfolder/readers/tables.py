@@ -16,9 +16,12 @@ TABLE_SUFFIXES = ('.csv', '.tsv', '.jsonl')
 SEPARATORS = ',;\t|'  # separators of columns
 ON_CELLS, OFF_CELLS = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # in lower case
 FIRST_ROWS = 20  # rows from which the separator and the meaning of columns are inferred
-LINE_ABOVE = re.compile(r'\s*$|#|//|"?sep=(.)"?\s*$', re.IGNORECASE)  # lines before the header
+# Lines before the header; the header of VIA 1 begins with #filename, which is no comment.
+LINE_ABOVE = re.compile(r'\s*$|#(?!filename\b)|//|"?sep=(.)"?\s*$', re.IGNORECASE)
 
-NUMBER = re.compile(r'[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?')  # in a cell
+NUMBER = re.compile(r'[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?')  # in a cell
+# A number of a class, a mask value or an image. Python converts no more than 4300 digits.
+WHOLE_NUMBER = re.compile(r'\d{1,18}')
 
 Row = Mapping[str, str]
 
@@ -100,7 +103,7 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
 def text_in_cell(value: Any) -> str:
     """A JSON value as in a CSV file; several labels are joined by ``|``."""
     if isinstance(value, list) and not any(isinstance(item, (list, dict)) for item in value):
-        return '|'.join(map(str, value))
+        return '|'.join(str(item) for item in value if item is not None)
     if isinstance(value, (list, dict)):
         return json.dumps(value)
     return '' if value is None else str(value)

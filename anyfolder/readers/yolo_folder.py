@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import translate
 from itertools import chain
 from pathlib import Path, PureWindowsPath
@@ -20,8 +21,10 @@ from .image_tree import Tree
 from .name_files import NAME_FILES, Settings, find_names, find_settings
 from .split_lists import images_in
 from .splits import SPLITS, Split
+from .tables import WHOLE_NUMBER
 
 NAME_FILE = re.compile('|'.join(map(translate, NAME_FILES)))
+MAX_PROPOSED_CLASSES = 1000  # more names are too long for a message, see `answers`
 NO_IMAGE_OF_NAME = MissingImageNote('label files left out, since no image has their name')
 
 
@@ -65,13 +68,13 @@ def prepare_yolo(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> F
     named = find_names(tree, settings)
     if named is None:
         numbers = {line.split()[0] for lines in files.values() for line in lines if line.strip()}
-        largest = max((int(number) for number in numbers if number.isdecimal()), default=0)
+        largest = max(map(int, filter(WHOLE_NUMBER.fullmatch, numbers)), default=0)
         raise UnclearError(
             f'{str(tree.folder)!r} has boxes as in YOLO, but no file with the names of the '
             'classes; add data.yaml with names: [...], or classes.txt with a name on each line.',
             format='yolo',
             labels=[*files],
-            classes=[f'class {number}' for number in range(largest + 1)],
+            classes=[f'class {i}' for i in range(min(largest + 1, MAX_PROPOSED_CLASSES))],
         )
     sources = list(_split_sources(tree, settings, findings)) if settings else []
     paired = (lines for file, lines in files.items() if tree.index.match(file.stem, file))
@@ -105,7 +108,10 @@ def _is_in_labels(tree: Tree, file: Path) -> bool:
 
 
 def _has_boxes(tree: Tree, file: Path) -> bool:
-    return are_labels(tree.contents.lines(file), file)
+    """True for a text that begins with a box, but not for notes in an unknown encoding."""
+    with suppress(InputError):
+        return are_labels(tree.contents.lines(file), file)
+    return False
 
 
 def _split_sources(
@@ -113,7 +119,7 @@ def _split_sources(
 ) -> Iterator[tuple[Path, Split]]:
     """The image folders and lists that the YAML file names, each with its split.
 
-    For a path of another machine, the longest end that exists is used.
+    For a path of another machine, the longest end that exists in the folder is used.
     """
     file, content = settings
     roots = [file.parent, file.parent / str(content.get('path') or ''), tree.folder]
@@ -121,11 +127,25 @@ def _split_sources(
         for source in _stated_sources(split, content, file):
             # The path may begin with ../, or with folders of another machine.
             parts = [part for part in PureWindowsPath(source).parts if part.strip('./\\')]
-            tried = (root.joinpath(*parts[i:]) for i in range(len(parts)) for root in roots)
-            if existing := next(filter(os.path.exists, tried), None):
-                yield existing, split
+            # Without parts, the path is a root itself, such as the folder of the file for '.'.
+            starts = range(len(parts) or 1)
+            tried = (root.joinpath(*parts[i:]) for i in starts for root in roots)
+            existing = [*filter(os.path.exists, tried)]
+            # The settings of a copy may state the path of the original, which may exist, too.
+            if within := next(filter(None, (_within(path, tree) for path in existing)), None):
+                yield within, split
+            elif existing:
+                findings.warn(f'paths in {file.name} that lead out of the folder', source)
             elif source not in ('null', '~'):
                 findings.warn(f'paths in {file.name} that do not exist', source)
+
+
+def _within(path: Path, tree: Tree) -> Path | None:
+    """A path, which may contain `..`, as the tree has it; None if it leads out of the folder."""
+    absolute, folder = (Path(os.path.abspath(one)) for one in (path, tree.folder))
+    if not absolute.is_relative_to(folder):
+        return None
+    return tree.folder / absolute.relative_to(folder)
 
 
 def _stated_sources(split: Split, content: Mapping[str, Any], file: Path) -> Sequence[str]:

@@ -5,18 +5,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..column_titles import IMAGE_TITLES, LABEL_TITLES
+from ..division import furthest
 from ..records import Instance
 from ..split_columns import fold_note, split_column
 from ..tables import Row
 from .image_lists import NO_BOX
-from .json_values import is_yes, stated_size
+from .json_values import IGNORED, is_yes, stated_size
 from .parsed import Fault, Parsed, ParsedImage
 
 # Titles of columns, in the form of `_plain_title`.
 BOX_COLUMNS = ('xmin', 'ymin', 'xmax', 'ymax'), ('x1', 'y1', 'x2', 'y2'), ('bbox',)
 CLASS_TITLES = {*LABEL_TITLES, 'labelname', 'classname', 'name'}
 OPEN_IMAGES = {'imageid', 'labelname', 'xmin', 'isgroupof'}
-NUMBER = re.compile(r'[-+.\deE]*\d[-+.\deE]*')
+FLAGS = {'isgroupof', *(name.replace('_', '') for name in IGNORED)}
+NUMBER = re.compile(r'[-+.\deE]+')  # if it has a digit
 ONLY_CLASS = 'object'  # the class in a table without a class column
 
 
@@ -35,14 +37,16 @@ def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
     """The images of a table. A row without numbers for its box only names an image, with a fault.
 
     Corners are left, top, right, bottom; a box column has left, top, width, height. If no number
-    exceeds 1, they are fractions of the width and height, as in Open Images.
+    exceeds 1, they are fractions of the width and height, as in Open Images. An image whose rows
+    have several splits is in the one furthest from training.
 
     Raises:
         ValueError: if a value is not a number.
         InputError: if a split column has unknown names.
     """
     titles, images = _titles(rows), dict[str, ParsedImage]()
-    faults: dict[str, Fault] = {}  # one for each image
+    # One of each kind for an image.
+    faults, split_faults = dict[str, Fault](), dict[str, Fault]()
     image_title, box_names = _image_column(titles), _box_columns(titles)
     if not (image_title and box_names):  # there are no rows
         return Parsed([])
@@ -52,16 +56,21 @@ def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
     box_titles = [titles[name] for name in box_names]
     form = 'xyxy' if len(box_titles) == 4 else 'xywh'
     # Empty titles have no value in any row.
-    width, height, group = (titles.get(name, '') for name in ('width', 'height', 'isgroupof'))
+    width, height = (titles.get(name, '') for name in ('width', 'height'))
+    flags = [title for name, title in titles.items() if name in FLAGS]
     for row in rows:
-        name = row[image_title]
+        name, split = row[image_title], splits.split_of_row(row) if splits else None
+        origin = f'{name} in {file}'
         if (image := images.get(name)) is None:
-            split = splits.split_of_row(row) if splits else None
             stated = stated_size(row.get(width), row.get(height))
             image = images[name] = ParsedImage(name, stated_size=stated, split=split)
-        origin = f'{name} in {file}'
-        if box := [float(text) for title in box_titles for text in NUMBER.findall(row[title])]:
-            class_name, crowd = row.get(label_title, ONLY_CLASS), is_yes(row.get(group))
+        if split and image.split and split != image.split:
+            what = 'images in several splits, left out of training'
+            split_faults[name] = Fault(what, origin)
+        image.split = furthest([image.split, split])
+        if box := [number for title in box_titles for number in _numbers_in(row[title])]:
+            class_name = row.get(label_title, ONLY_CLASS)
+            crowd = any(is_yes(row[title]) for title in flags)
             image.objects.append(Instance(class_name, box, crowd=crowd, origin=origin, form=form))
         else:
             faults[origin] = Fault(NO_BOX, origin)
@@ -70,7 +79,14 @@ def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
         for instance in objects:
             instance.relative = True
     fold_faults = [Fault(*note)] if (note := fold_note(file, rows)) else []
-    return Parsed([*images.values()], faults=[*faults.values(), *fold_faults])
+    return Parsed(
+        [*images.values()], faults=[*faults.values(), *split_faults.values(), *fold_faults]
+    )
+
+
+def _numbers_in(text: str) -> list[float]:
+    found = NUMBER.findall(text)
+    return [float(number) for number in found if any(map(str.isdecimal, number))]
 
 
 def _plain_title(title: str) -> str:

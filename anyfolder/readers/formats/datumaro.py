@@ -19,7 +19,9 @@ def is_datumaro(content: Any, file: Path) -> bool:
 
 
 def parse_datumaro(content: Json, file: Path) -> Parsed:
-    """The images of a file. Keypoints and open lines are left out with a fault.
+    """The images of a file, and the names of its labels in order.
+
+    Keypoints, open lines and shapes without a class are left out with a fault.
 
     Raises:
         KeyError, TypeError, ValueError, IndexError: if an image or an object is incomplete.
@@ -31,24 +33,35 @@ def parse_datumaro(content: Json, file: Path) -> Parsed:
         height, width = image.get('size', (0, 0))
         name = str(image.get('path') or item['id'])
         origin = f'{name} in {file}'
-        labeled = [one for one in item['annotations'] if one.get('label_id') is not None]
-        objects = [_instance(one, names, origin) for one in labeled if _is_shape(one)]
-        if len(objects) < len(labeled):
+        noted = [one for one in item['annotations'] if _has_class(one) or _has_outline(one)]
+        objects = [_instance(one, names, origin) for one in noted if _is_shape(one)]
+        if len(objects) < len(noted):
             faults.append(Fault(NO_BOX, origin))
         images.append(ParsedImage(name, objects, stated_size(width, height)))
-    return Parsed(images, faults=faults)
+    return Parsed(images, names, faults)
 
 
 def _is_shape(annotation: Json) -> bool:
-    """True for an object with a class and a box or a polygon.
+    """True for an object with a class and a box or a polygon."""
+    return _has_class(annotation) and _has_outline(annotation)
+
+
+def _has_class(annotation: Json) -> bool:
+    return annotation.get('label_id') is not None
+
+
+def _has_outline(annotation: Json) -> bool:
+    """True for a box or a polygon.
 
     Keypoints and open lines also have points, but are of other types.
     """
     is_polygon = annotation.get('type') == 'polygon' and annotation.get('points')
-    return bool(annotation.get('bbox') or is_polygon) and annotation.get('label_id') is not None
+    return bool(annotation.get('bbox') or is_polygon)
 
 
 def _instance(annotation: Json, names: Sequence[str], origin: str) -> Instance:
+    if annotation['label_id'] < 0:  # it would count from the last name
+        raise IndexError(f'the label_id {annotation["label_id"]} is negative')
     name, crowd = names[annotation['label_id']], is_ignored(annotation)
     if annotation.get('type') == 'polygon':
         return Instance.of_polygons(name, [annotation['points']], origin, crowd)

@@ -125,7 +125,8 @@ def _names_of(region: Json) -> Sequence[Any]:
 
 
 def _has_shape(region: Json) -> bool:
-    return 'points' in region or {'x', 'y', 'width'} <= region.keys() or 'radiusX' in region
+    is_box = {'x', 'y', 'width', 'height'} <= region.keys()  # keypoints have a width alone
+    return is_box or not {'points', 'radiusX'}.isdisjoint(region)
 
 
 def _instance(region: Json, name: str, origin: str) -> Instance:

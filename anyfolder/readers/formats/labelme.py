@@ -9,7 +9,7 @@ from typing import Any
 
 from ..geometry import circle
 from ..records import Instance
-from .json_values import Json, is_ignored, stated_size
+from .json_values import Json, is_ignored, stated_size, text_of
 from .outlines import outlines_of
 from .parsed import Fault, Parsed, ParsedImage
 
@@ -42,7 +42,7 @@ def parse_labelme(content: Json, file: Path) -> Parsed:
             faults.append(Fault(f'shapes left out, {shape.get("shape_type")}', str(file)))
             continue
         group = shape.get('group_id')
-        key = str(shape['label']).strip(), f'shape {i}' if group is None else group
+        key = text_of(shape['label']), f'shape {i}' if group is None else group
         groups.setdefault(key, []).extend(polygons)
         if is_ignored(shape):
             difficult.add(key)

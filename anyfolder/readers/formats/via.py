@@ -120,7 +120,7 @@ def _instance(region: Json, attribute: str | None, origin: str) -> Instance | No
         points = [value for pair in pairs for value in pair]
     elif shape_name in ('circle', 'ellipse'):
         radii = (shape['r'], shape['r']) if shape_name == 'circle' else (shape['rx'], shape['ry'])
-        points = circle((shape['cx'], shape['cy']), radii)
+        points = circle((shape['cx'], shape['cy']), radii, radians=shape.get('theta') or 0)
     else:
         return None
     return Instance.of_polygons(name, [points], origin, crowd)

@@ -42,7 +42,7 @@ def parse_voc(root: ET.Element, file: Path) -> Parsed:
 
 
 def _instance(node: ET.Element, file: Path) -> Instance:
-    """An object from its rotated box, its box or its polygon: ``x1, y1, x2, ...`` or LabelMe's."""
+    """An object from its rotated box, or its box and polygon: ``x1, y1, x2, ...`` or LabelMe's."""
     attributes = {
         item.findtext('name'): item.findtext('value') for item in node.iterfind('attributes/*')
     }
@@ -63,9 +63,10 @@ def _instance(node: ET.Element, file: Path) -> Instance:
     if node.find('robndbox') is not None:
         instance.form, instance.box = 'center', _numbers(node, 'robndbox', CENTER)
         instance.degrees = math.degrees(float(_text(node, 'robndbox/angle')))
-    elif node.find('bndbox') is None and points:
+        return instance
+    if points:
         instance.segmentation = [points]
-    else:
+    if node.find('bndbox') is not None or not points:
         instance.box = _numbers(node, 'bndbox', CORNERS)
     return instance
 

@@ -19,12 +19,14 @@ def parse_wider_face(lines: Sequence[str], file: Path) -> Parsed:
     """The images of a list. An image without a face may have a line of zeros instead of boxes.
 
     Raises:
-        ValueError: if a number of boxes or a box is missing.
+        ValueError: if a number of boxes or a box is missing, or a number is negative.
     """
     images, faults, line = [], [], 0
     while line < len(lines):
         image = ParsedImage(lines[line])
         count = int(lines[line + 1]) if line + 1 < len(lines) else 0
+        if count < 0:  # the loop would go back and never end
+            raise ValueError(f'line {line + 2} announces {count} boxes')
         rows = lines[line + 2 : line + 2 + max(count, 1)]
         if len(rows) < count:
             raise ValueError(f'line {line + 2} announces {count} boxes, but {len(rows)} follow')

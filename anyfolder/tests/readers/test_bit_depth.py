@@ -62,6 +62,22 @@ def test_dark_or_pale_images_are_reported_with_their_window(tmp_path, values, wi
     assert tree.probes.window == (lower, upper)
 
 
+@pytest.mark.parametrize('value', [0, 1, 5000])
+def test_images_of_one_value_need_no_window(tmp_path, value):
+    tree = Tree(write(tmp_path, np.full((16, 16), value, 'uint16')))
+    what = f'dark or pale images of 16 bits, with the value {value} alone where decoded'
+    assert (what, 8) in notes_of(read_class_folders(tree))
+    assert tree.probes.window is None
+
+
+def test_unreadable_image_does_not_affect_the_window(tmp_path):
+    write(tmp_path, ramp(0, 4095))
+    (tmp_path / 'a/damaged.png').write_bytes(b'damaged')
+    tree = Tree(tmp_path)
+    assert ('images left out, since they cannot be read', 1) in notes_of(read_class_folders(tree))
+    assert tree.probes.window == (0, 4095)
+
+
 def test_alpha_does_not_affect_the_window(tmp_path):
     color = np.stack([ramp(0, 4000)] * 3 + [np.full((16, 16), 65535, 'uint16')], axis=-1)
     tree = Tree(write(tmp_path, color))
@@ -104,6 +120,15 @@ def test_images_of_32_bits_raise_with_their_window(tmp_path, dtype, high, window
     tree = Tree(write(tmp_path, ramp(0, high, dtype), '{}.tif'))
     with rejects(rf'32 bits per value.*where \({window}\) becomes'):
         read_class_folders(tree)
+
+
+@pytest.mark.parametrize(('count', 'window'), [(3, '0, 255'), (256, '0, 0')])
+def test_window_is_that_of_finite_values(tmp_path, count, window):
+    values = ramp(255, 0, 'float32')
+    values.flat[-count:] = np.inf
+    values[-1, -1] = np.nan
+    with rejects(rf'32 bits per value.*where \({window}\) becomes'):
+        read_class_folders(Tree(write(tmp_path, values, '{}.tif')))
 
 
 def test_no_window_is_applied_next_to_images_of_8_bits(tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from box_scenes import BOX_SCENES, EXPECTED_BOXES
+from box_scenes import BOX_SCENES, EXPECTED_BOXES, via_table
 from foreign_data import (
     coco_json,
     cvat_coco,
@@ -69,6 +69,12 @@ def test_listing_as_coco_is_complete(tmp_path, write_scene):
     assert ids == [*range(1, len(ids) + 1)]
     assert all(row['area'] > 0 and row['iscrowd'] == 0 for row in content['annotations'])
     assert all((listing.root / image['file_name']).is_file() for image in content['images'])
+
+
+def test_header_of_via_1_is_no_comment(tmp_path):
+    via_table(tmp_path)
+    replace(tmp_path / 'via_export_csv.csv', 'filename,file_size', '#filename,file_size')
+    assert boxes_of(read(tmp_path)) == EXPECTED_BOXES
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,14 @@ def test_rotated_boxes_are_reported():
     assert (count, examples) == (1, ['30 degrees of line 3'])
 
 
+def test_box_around_a_polygon_is_not_rotated_again():
+    polygon = Instance.of_polygons('a', [[4, 6, 24, 6, 24, 30]])
+    polygon.degrees = 30
+    [found], findings = converted(polygon)
+    assert found.box == BOX
+    assert not findings.rows()
+
+
 @pytest.mark.parametrize('degrees', [0, 180, 360, 'nan', None, '', 'left'])
 def test_boxes_without_a_rotation_stay(degrees):
     [found], findings = converted(Instance('a', BOX, degrees=degrees))
@@ -106,6 +114,15 @@ def test_invalid_boxes_are_rejected(box):
     [((what, _), kind)] = findings.errors.items()
     assert what == 'boxes are not 4 finite numbers'
     assert kind.examples == [f'{[*box]!r} of line 3']
+
+
+@pytest.mark.parametrize('box', [5, True, '1234', dict(x=1, y=2, w=3, h=4)])
+def test_boxes_that_are_no_list_are_rejected(box):
+    found, findings = converted(Instance('a', box, origin='line 3'), Instance('a', BOX))
+    assert len(found) == 1
+    [((what, _), kind)] = findings.errors.items()
+    assert what == 'boxes are not 4 finite numbers'
+    assert kind.examples == [f'{[box]!r} of line 3']
 
 
 @pytest.mark.parametrize(

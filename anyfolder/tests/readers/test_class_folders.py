@@ -543,6 +543,16 @@ def test_output_folders_are_classes_if_they_have_only_images(tmp_path, split, wi
     assert any('named as program output' in what for what in notes_of(listing))
 
 
+@pytest.mark.parametrize('inner', ['images', 'train'])
+def test_class_named_as_output_may_be_in_the_only_folder_of_a_split(tmp_path, inner):
+    write_digits(tmp_path / 'train' / inner)
+    (tmp_path / 'train' / inner / 'digit 2').rename(tmp_path / 'train' / inner / 'results')
+    listing = read(tmp_path)
+    assert listing.classes == ('digit 0', 'digit 1', 'results')
+    what = 'classes named as program output; move their folders away if they are not classes'
+    assert notes_of(listing)[what] == 1
+
+
 def test_output_folder_is_left_out_if_two_classes_remain_with_one_named_as_output(tmp_path):
     write_digits(tmp_path)
     shutil.rmtree(tmp_path / 'digit 2')
@@ -579,6 +589,16 @@ def test_copy_of_all_class_folders_is_left_out(tmp_path):
     assert (
         notes_of(listing)['folders left out, since they have the images of all classes again'] == 1
     )
+
+
+def test_copy_with_broken_links_is_left_out(tmp_path):
+    write_digits(tmp_path)
+    (tmp_path / 'digit 1/9.png').symlink_to(tmp_path / 'missing.png')
+    shutil.copytree(tmp_path, tmp_path.parent / 'again', symlinks=True)
+    shutil.move(tmp_path.parent / 'again', tmp_path / 'again')
+    listing = read(tmp_path)
+    assert listing.classes == ('digit 0', 'digit 1', 'digit 2')
+    assert notes_of(listing)['images left out, since they cannot be read'] == 1
 
 
 @pytest.mark.parametrize('is_renamed', [True, False])

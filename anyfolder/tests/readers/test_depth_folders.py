@@ -1,5 +1,6 @@
 """Depth maps belong to images by their names, in the layouts of public data."""
 
+import math
 import re
 
 import numpy as np
@@ -84,6 +85,14 @@ def test_invalid_depth_folders_raise(tmp_path):
     write(tmp_path, 'images/5.jpg', 'depth/5.npy')
     with rejects('whose units differ'):
         read_depth_folder(Tree(tmp_path), skip_invalid=True)
+
+
+@pytest.mark.parametrize('scale', [0, -0.001, math.inf, math.nan])
+def test_scales_that_are_not_positive_raise(tmp_path, scale):
+    for i in range(4):
+        write(tmp_path, f'images/{i}.jpg', f'depth/{i}.png')
+    with rejects('depth_scale=.* is not a positive number'):
+        read_depth_folder(Tree(tmp_path), scale)
 
 
 def test_images_without_a_map_are_reported(tmp_path):

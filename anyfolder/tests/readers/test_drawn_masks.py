@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from foreign_data import labelme, write
 from image_folders import write_coco
+from rejection import rejects
 
 from anyfolder.readers.drawn_masks import class_map
 from anyfolder.readers.image_tree import Tree
@@ -62,3 +63,17 @@ def test_regions_to_ignore_and_background_are_drawn_as_such(tmp_path):
         for record in listing.train + listing.val
     }
     assert (values['0'], values['1'], values['2']) == ({0, 1, 255}, {0, 1}, {0, 1, 2})
+
+
+def test_masks_cannot_hold_hundreds_of_classes(tmp_path):
+    write_coco(tmp_path)
+    content = json.loads((tmp_path / TRAIN).read_text())
+    ids, row = [image['id'] for image in content['images']], content['annotations'][0]
+    row['segmentation'] = [outline(row['bbox'])]
+    content['annotations'] = [
+        dict(row, id=i, image_id=ids[i % len(ids)], category_id=i) for i in range(300)
+    ]
+    content['categories'] = [dict(id=i, name=f'class {i}') for i in range(300)]
+    write(tmp_path, TRAIN, json.dumps(content))
+    with rejects(r'has polygons of \d+ classes, but masks can have 254 and the background'):
+        read_mask_folder(Tree(tmp_path))

@@ -172,6 +172,20 @@ def test_only_folder_with_a_class_is_for_training(tmp_path, rare):
     assert divided(listing, 'clip') == []
 
 
+@pytest.mark.parametrize('rare', range(6))
+def test_only_folder_with_a_class_of_images_is_for_training(tmp_path, rare):
+    rows = ['path,label']
+    for p in range(6):
+        for i in range(4):
+            image(tmp_path, f'images/patient_{p}/{i}.png')
+            label = 'rare' if (p, i) == (rare, 3) else 'ab'[i % 2]
+            rows.append(f'images/patient_{p}/{i}.png,{label}')
+    write(tmp_path, 'labels.csv', '\n'.join(rows))
+    listing = read_class_folders(Tree(tmp_path))
+    assert listing.classes == ('a', 'b', 'rare')
+    assert divided(listing, 'patient_') == []
+
+
 def test_one_folder_is_held_out_if_each_has_a_class_of_its_own(tmp_path):
     for p in range(5):
         for i in range(2):

@@ -50,6 +50,12 @@ def test_files_of_one_split_are_united(tmp_path, second):
     assert boxes_of(read(tmp_path)) == EXPECTED_BOXES
 
 
+def test_file_of_other_images_is_used_next_to_one_of_instances(tmp_path):
+    write_batches(tmp_path, range(4), range(4, 10))
+    (tmp_path / 'job_0.json').rename(tmp_path / 'instruments.json')
+    assert boxes_of(read(tmp_path)) == EXPECTED_BOXES
+
+
 def test_files_of_one_split_with_different_labels_of_an_image_raise(tmp_path):
     write_batches(tmp_path, range(10), range(5))
     file = tmp_path / 'job_1.json'
@@ -105,3 +111,11 @@ def test_classes_of_supervisely_are_in_the_order_of_its_meta_file(tmp_path):
     notes = dict(notes_of(listing))
     assert notes['class names left out, since no training object has them'] == 1
     assert 'files left out, .json' not in notes
+
+
+def test_entries_of_supervisely_that_are_no_classes_are_left_out(tmp_path):
+    supervisely(tmp_path)
+    file = tmp_path / 'meta.json'
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps(dict(content, classes=[3, None, *content['classes']])))
+    assert read(tmp_path).classes == ('bar', 'square')

@@ -98,3 +98,4 @@ def test_area_of_a_polygon(polygon, area):
 
 def test_polygon_of_an_ellipse_has_nearly_its_area():
     assert polygon_area(circle((5, 5), (2, 3), corners=100)) == pytest.approx(6 * math.pi, rel=0.01)
+    assert circle((5, 5), (4, 1), radians=math.pi / 6)[:2] == pytest.approx((5 + 12**0.5, 7))

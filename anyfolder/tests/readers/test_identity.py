@@ -122,7 +122,19 @@ def test_equally_near_label_files_are_unclear_unless_they_are_equal(tmp_path, fo
     assert all(str(file) in examples[0] for file in files)
     for file in files:
         file.write_text('the same')
-    assert len(index.pair({file: ['0'] for file in files}, Findings()).image_of) == 1
+    findings = Findings()
+    assert len(index.pair({file: ['0'] for file in files}, findings).image_of) == 1
+    what = 'label files left out, since another one of the image is equal'
+    assert findings.rows() == [(what, 1, [f'{files[1]}, not {files[0]}'])]
+
+
+def test_all_equally_near_label_files_are_compared(tmp_path):
+    texts = dict(one='same', three='same', two='another')
+    files = [write(tmp_path, f'{folder}/0.txt', text) for folder, text in texts.items()]
+    index, findings = Index(tmp_path, [tmp_path / 'images/0.jpg']), Findings()
+    pairs = index.pair({file: ['0'] for file in files}, findings)
+    assert (pairs.image_of, pairs.conflicting) == ({}, {tmp_path / 'images/0.jpg'})
+    assert findings.rows()[0][2] == [f'{files[0]} and {files[2]}']
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ COCO = dict(
     'content',
     [
         COCO,  # iNaturalist
+        COCO | dict(categories=[dict(id='7', name='cat'), dict(id=8.0, name='dog')]),
         dict(
             metainfo=dict(classes=['cat', 'dog']),
             data_list=[dict(img_path=name, gt_label=i % 2) for i, name in enumerate(NAMES)],
@@ -56,6 +57,23 @@ def test_images_may_have_several_categories(tmp_path):
     listing = read_class_folders(Tree(tmp_path))
     assert listing.multi_label
     assert {len(record.labels) for record in listing.train} == {1, 2}
+
+
+def test_null_in_a_list_is_no_class(tmp_path):
+    write_flat(tmp_path, 12)
+    rows = [dict(file=name, label=[label, None]) for name, label in zip(NAMES, LABELS, strict=True)]
+    (tmp_path / 'labels.json').write_text(json.dumps(rows))
+    listing = read_class_folders(Tree(tmp_path))
+    assert (listing.classes, listing.multi_label) == (('cat', 'dog'), False)
+
+
+def test_several_numbers_of_mmpretrain_get_their_names(tmp_path):
+    write_flat(tmp_path, 12)
+    images = [dict(img_path=name, gt_label=[0, 1][: 1 + i % 2]) for i, name in enumerate(NAMES)]
+    content = dict(metainfo=dict(classes=['dog', 'cat']), data_list=images)
+    (tmp_path / 'labels.json').write_text(json.dumps(content))
+    listing = read_class_folders(Tree(tmp_path))
+    assert (listing.classes, listing.multi_label) == (('cat', 'dog'), True)
 
 
 def test_keys_may_be_splits(tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 from image_folders import write_flat
@@ -10,6 +11,7 @@ from rejection import rejects
 
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.label_structures import structure_reader
 from anyfolder.readers.listing import Listing
 
 
@@ -89,3 +91,11 @@ def test_choice_column_of_label_studio_holds_labels(tmp_path):
     rows = [f'{i},{("cat", "dog")[i % 2]},{i},3.5' for i in range(12)]
     (tmp_path / 'a.csv').write_text('\n'.join(['image,choice,annotation_id,lead_time', *rows]))
     assert read_class_folders(Tree(tmp_path)).classes == ('cat', 'dog')
+
+
+@pytest.mark.parametrize(
+    'text', ['<' + 'a' * 200_000, '("a"' + ' ' * 200_000 + 'b)'], ids=['tag', 'blanks']
+)
+def test_long_text_that_begins_like_a_structure_is_read_at_once(text):
+    """It took a time that grew with the square of the length."""
+    assert structure_reader([text], 'label', Path('labels.csv'))(text) is None

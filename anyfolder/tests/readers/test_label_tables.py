@@ -489,6 +489,14 @@ def test_class_numbers_get_their_names_from_a_file(tmp_path, name, text):
     assert ('class numbers that a file names', 1) in notes_of(listing)
 
 
+def test_numbers_of_many_digits_are_not_those_of_classes(tmp_path):
+    """Python does not convert them."""
+    write_flat(tmp_path, 12)
+    write_table(tmp_path / 'labels.csv', 'file,label', (f'{i}.jpg,{i % 2}' for i in range(12)))
+    (tmp_path / 'names.json').write_text(json.dumps({'9' * 5000: 'cat'}))
+    assert read(tmp_path).classes == ('0', '1')
+
+
 def test_class_names_are_in_the_order_of_their_numbers(tmp_path):
     for number in (1, 2, 10):
         write_flat(tmp_path, 3, subfolder=str(number))
@@ -558,6 +566,14 @@ def test_images_of_one_patient_in_a_table_are_in_one_split(tmp_path, title):
     assert ('columns by whose values images are kept in one split', 1) in notes_of(listing)
 
 
+def test_image_of_two_patients_is_reported(tmp_path):
+    write_flat(tmp_path, 24)
+    rows = [f'{i},p{i // 4},{("cat", "dog")[i % 2]}' for i in range(24)]
+    write_table(tmp_path / 'labels.csv', 'image,patient,label', [*rows, '0,p5,cat', '1,p0,dog'])
+    what = 'images of several patients or other groups, kept with the first'
+    assert dict(notes_of(read(tmp_path)))[what] == 1
+
+
 def test_images_of_a_single_patient_are_divided(tmp_path):
     write_flat(tmp_path, 24)
     rows = [f'{i},p,{("cat", "dog")[i % 2]}' for i in range(24)]
@@ -583,3 +599,35 @@ def test_images_without_any_class_raise(tmp_path):
     write_table(tmp_path / 'labels.csv', 'file,a,b', rows)
     with rejects('no image of .* to train on has a class'):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('tables', 'repeated'),
+    [
+        ({'labels.csv': range(12), 'val.csv': range(8, 12)}, 0),
+        ({'train.csv': range(9), 'val.csv': range(8, 12)}, 1),
+        ({'test.csv': range(8, 12), 'train.csv': range(9)}, 1),
+    ],
+)
+def test_split_of_a_further_table_counts(tmp_path, tables, repeated):
+    write_flat(tmp_path, 12, subfolder='images')
+    for name, images in tables.items():
+        write_table(tmp_path / name, 'file,label', (f'{i}.jpg,{"ab"[i % 2]}' for i in images))
+    listing = read(tmp_path)
+    others = listing.parts['test' if 'test.csv' in tables else 'val']
+    assert {int(record.path.stem) for record in others} == {8, 9, 10, 11}
+    assert not {8, 9, 10, 11} & {int(record.path.stem) for record in listing.train}
+    what = 'images in several splits, left out of training'
+    assert dict(notes_of(listing)).get(what, 0) == repeated
+
+
+def test_patients_of_a_further_table_stay_in_one_split(tmp_path):
+    write_flat(tmp_path, 24)
+    rows = [(f'{i}', f'p{i // 4}', ('cat', 'dog')[i % 2]) for i in range(24)]
+    write_table(tmp_path / 'a.csv', 'image,label', (f'{row[0]},{row[2]}' for row in rows))
+    write_table(tmp_path / 'b.csv', 'image,patient,label', map(','.join, rows))
+    listing = read(tmp_path)
+    train, val = (
+        {int(record.path.stem) // 4 for record in part} for part in (listing.train, listing.val)
+    )
+    assert train.isdisjoint(val)

@@ -19,6 +19,7 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.mask_folders import read_mask_folder
 from anyfolder.readers.mask_pairs import has_masks
+from anyfolder.readers.mask_values import probe_mask
 
 
 def read(folder, **options) -> Listing:
@@ -340,6 +341,21 @@ def test_class_names_come_from_a_table_of_colors(tmp_path):
     assert set(read(tmp_path).classes) == {'road', 'void'}
 
 
+def test_negative_values_are_not_taken_for_large_ones(tmp_path):
+    """In eight bits, -2 would lie between 0 and -1."""
+    values = np.repeat(np.array([[0, -2, -1]], np.float32), 8, axis=1).repeat(24, axis=0)
+    Image.fromarray(values).save(tmp_path / '0.tif')
+    _, probe = probe_mask(tmp_path / '0.tif')
+    assert probe.counts == {0: 192, -2: 192, -1: 192}
+    assert not probe.parts
+
+
+def test_columns_without_values_at_the_end_of_a_table_are_ignored(tmp_path):
+    write_masks(tmp_path)
+    (tmp_path / 'class_dict.csv').write_text('id,name,note,\n0,void\n1,road,wide\n2,car')
+    assert read(tmp_path).classes == ('void', 'road', 'car')
+
+
 COLORS = (0, 0, 0), (64, 128, 64), (255, 0, 0)  # of void, road and car
 
 
@@ -356,6 +372,14 @@ def write_colored(folder):
         ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,64,128,64\ncar,255,0,0'),
         ('class_dict.csv', 'id,name,r,g,b\n0,void,0,0,0\n1,road,64,128,64\n2,car,255,0,0'),
         ('class_dict.csv', 'r,g,b,id,class\n0,0,0,0,void\n64,128,64,1,road\n255,0,0,2,car'),
+        (
+            'class_dict.csv',
+            'name,r,g,b,hex\nvoid,0,0,0,#000000\nroad,64,128,64,#408040\ncar,255,0,0,#ff0000',
+        ),
+        (
+            'class_dict.csv',
+            'id,name,color,hex\n0,void,black,#000000\n1,road,green,#408040\n2,car,red,#ff0000',
+        ),
         ('class_dict.csv', 'name;Red;Green;Blue\nvoid;0;0;0\nroad;64;128;64\ncar;255;0;0'),
         ('class_dict.csv', 'name\thex\nvoid\t#000000\nroad\t408040\ncar\t#FF0000'),
         ('colors.csv', 'label,color\nvoid,"0,0,0"\nroad,"(64, 128, 64)"\ncar,[255 0 0]'),
@@ -391,11 +415,19 @@ def test_tables_of_colors_in_many_styles_are_read(tmp_path, name, table):
         ('class_dict.csv', 'name,r,g,b\nroad,64,128,64\ncar,255,0,0', ' 0, which .* not name'),
         ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\ncar,255,0,0', '#408040, which .* not name'),
         ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,64,128,x', 'is not a color; write three'),
+        pytest.param(
+            'class_dict.csv',
+            'name,r,g,b\nvoid,0,0,' + '9' * 5000,
+            'is not a color; write three',
+            id='5000 digits',
+        ),
         ('class_dict.csv', 'name,hex\nvoid,#00000g\n', 'is not a color; write three numbers'),
         ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,0,0,0', 'names the color .* twice'),
         ('labelmap.txt', 'road:64,128,64::\ncar:255,0,0::', ' 0, which .* not name'),
         ('_classes.csv', 'void\nroad\ncar', 'neither a value and a name on each line nor'),
         ('classes.txt', 'void\ncar\nroad', 'names without colors'),
+        ('labelmap.txt', 'void\ncar\nroad', 'names without colors'),
+        ('labelmap.txt', 'void:0,0,0::\nroad', 'is not a color; write three numbers'),
     ],
 )
 def test_incomplete_and_invalid_tables_of_colors_raise(tmp_path, name, table, words):
@@ -828,3 +860,14 @@ def test_class_names_of_nnunet_are_read(tmp_path, labels):
     listing = read(tmp_path)
     assert listing.classes == ('background', 'road', 'tree')
     assert 'files left out, .json' not in dict(notes_of(listing))
+
+
+def test_numbers_of_classes_end_at_254(tmp_path):
+    """The names of 300 classes are no fault if masks have pixels of the first ones only."""
+    write_values(tmp_path, [0, 1, 2], ' '.join(f'n{i}' for i in range(300)))
+    assert len(read(tmp_path).classes) == 300
+    mask = np.zeros((48, 64), np.uint16)
+    mask[24:] = 299
+    cv2.imwrite(str(tmp_path / 'masks/0.png'), mask)
+    with rejects("pixels of 'n299', which is class 299 of .*classes.txt.* end at 254"):
+        read(tmp_path)

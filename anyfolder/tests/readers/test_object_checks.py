@@ -80,6 +80,20 @@ def test_area_is_that_of_the_polygon_if_there_is_one():
     assert checked(triangle, with_masks=True)[0][0].area == 60
 
 
+def test_box_and_area_are_those_of_the_run_lengths_if_they_are_missing():
+    """Two of the four pixels in the first column of the box are not in the mask."""
+    counts = [1480, 2, 46, *[4, 44] * 28, 4, 196]
+    runs = dict(size=[48, 64], counts=counts)
+    [found], findings = checked(Instance('a', (), runs), with_masks=True)
+    assert (found.box, found.area, found.segmentation) == (BOX, 118, runs)
+    assert not findings.rows()
+    [found], _ = checked(Instance('a', (), runs))
+    assert (found.box, found.area, found.segmentation) == (BOX, 120, None)
+    found, findings = checked(Instance('a', (), dict(runs, counts=[5, 6])))
+    assert not found
+    assert [what for what, _ in findings.errors] == ['masks are not valid COCO run lengths']
+
+
 def test_polygons_are_dropped_if_only_boxes_are_needed():
     [found], _ = checked(Instance('a', BOX, [[1, 2]]))
     assert found.segmentation is None

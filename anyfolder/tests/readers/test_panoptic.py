@@ -95,3 +95,45 @@ def test_list_of_test_images_takes_them_from_training(folder):
     (folder / 'test.txt').write_text('train/3\n')
     listing = read_panoptic_folder(Tree(folder))
     assert [len(listing.parts[split]) for split in ('train', 'val', 'test')] == [3, 2, 1]
+
+
+def test_two_annotations_of_an_image_raise(folder):
+    """Their segments have one PNG each, so that one annotation would be lost."""
+
+    def change(content):
+        content['annotations'][1]['image_id'] = content['annotations'][0]['image_id']
+
+    change_annotations(folder, 'train', change)
+    with rejects('two annotations have the image_id 0'):
+        read_panoptic_folder(Tree(folder))
+
+
+def test_two_segments_of_one_id_raise(folder):
+    def change(content):
+        segments = content['annotations'][0]['segments_info']
+        segments[2]['id'] = segments[1]['id']
+
+    change_annotations(folder, 'train', change)
+    with rejects('segments have the same id as another one .*segment 300 of .*; correct the ids'):
+        read_panoptic_folder(Tree(folder))
+
+
+def test_photograph_in_place_of_segments_raises_at_once(folder):
+    numbers = np.arange(128 * 128).reshape(128, 128)
+    colors = np.stack([numbers >> 16, numbers >> 8 & 255, numbers & 255], -1)  # BGR
+    cv2.imwrite(str(folder / 'annotations/panoptic_train/1.png'), colors.astype(np.uint8))
+    with rejects(r'PNGs of segments cannot be read .*1\.png \(it has 16384 colors, as a photo'):
+        read_panoptic_folder(Tree(folder))
+
+
+@pytest.mark.parametrize(
+    ('values', 'words'),
+    [
+        (dict(name=None), 'a category has no name'),
+        (dict(id=9), 'two categories have the same id'),
+    ],
+)
+def test_categories_have_a_name_and_an_id_of_their_own(folder, values, words):
+    change_annotations(folder, 'train', lambda content: content['categories'][0].update(values))
+    with rejects(words):
+        read_panoptic_folder(Tree(folder))

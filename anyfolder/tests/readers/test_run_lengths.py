@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from anyfolder.readers.geometry import box_of_mask
-from anyfolder.readers.run_lengths import box_of_runs, mask_of
+from anyfolder.readers.run_lengths import area_of_runs, box_of_runs, mask_of
 
 MASK = np.zeros((4, 4), bool)
 MASK[1:3, 1:3] = True
@@ -67,3 +67,8 @@ def test_the_box_is_that_of_the_mask(mask):
 def test_absurd_run_lengths_raise(counts):
     with pytest.raises((ValueError, OverflowError), match='run length'):
         box_of_runs(counts, (4, 4))
+
+
+@pytest.mark.parametrize('counts', [[5, 2, 2, 2, 5], '52203', [0, 4, 12]])
+def test_the_area_is_that_of_the_mask(counts):
+    assert area_of_runs(counts, (4, 4)) == mask_of(counts, (4, 4)).sum() == 4

@@ -31,6 +31,7 @@ def write_split_column(folder: Path, column: str, first: object, second: object)
         ('data set', ('train', 'valid'), [8, 4, 0]),
         ('partition', (0, 2), [6, 2, 4]),  # CelebA
         ('fold', (0, 1), [10, 2, 0]),
+        ('is_valid', ('no', 'Yes'), [8, 4, 0]),
     ],
 )
 def test_splits_come_from_the_values_of_a_column(tmp_path, column, values, sizes):
@@ -43,12 +44,30 @@ def test_splits_come_from_the_values_of_a_column(tmp_path, column, values, sizes
     [
         ('split', ('learn', 'check'), "column 'split' of .* such as 'learn', none of which is"),
         ('subset', (0, 2), 'use these, or rename the column'),
+        ('is_test', ('n', 'y'), "column 'is_test' of .* such as 'n', none of which is"),
     ],
 )
 def test_split_columns_with_unknown_values_raise(tmp_path, column, values, words):
     write_split_column(tmp_path, column, *values)
     with rejects(words):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('columns', 'sizes'),
+    [
+        ('is_valid,is_test', [6, 4, 2]),
+        ('is_test,is_valid', [6, 2, 4]),
+        ('is_train,is_test', [4, 6, 2]),
+        ('is_test,is_train', [2, 6, 4]),
+    ],
+)
+def test_each_split_may_have_a_column_of_flags(tmp_path, columns, sizes):
+    """Four images are marked in the first column, two in the second, and six in none."""
+    write_flat(tmp_path, 12, subfolder='images')
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{int(i < 4)},{int(3 < i < 6)}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join([f'file,label,{columns}', *rows]))
+    assert sizes_of(read(tmp_path)) == sizes
 
 
 FOLDS = (

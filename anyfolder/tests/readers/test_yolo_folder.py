@@ -48,6 +48,14 @@ def test_captions_next_to_images_are_not_labels(tmp_path):
     assert label_files(Tree(tmp_path)) == {}
 
 
+def test_notes_in_an_unknown_encoding_are_left_out(tmp_path):
+    labelimg_yolo(tmp_path)
+    (tmp_path / 'README.txt').write_bytes('两类'.encode('gb18030'))
+    listing = read(tmp_path)
+    assert boxes_of(listing) == EXPECTED_BOXES
+    assert notes_of(listing) == [('files left out, .txt', 1)]
+
+
 def test_labels_next_to_images_are_recognized_by_their_lines(tmp_path):
     labelimg_yolo(tmp_path)
     for path in (tmp_path / 'labels').iterdir():
@@ -93,6 +101,20 @@ def test_classes_must_have_names(tmp_path):
     (tmp_path / 'labels/classes.txt').unlink()
     with rejects('no file with the names of the classes; add data.yaml'):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('number', 'proposed'),
+    [('7', 8), ('2000000', 1000), pytest.param('9' * 5000, 2, id='5000 digits')],
+)
+def test_names_are_proposed_for_few_classes(tmp_path, number, proposed):
+    """A class number of an untrusted file is no reason to make as many names."""
+    labelimg_yolo(tmp_path)
+    (tmp_path / 'labels/classes.txt').unlink()
+    write(tmp_path, 'labels/1.txt', f'{number} 0.5 0.5 0.1 0.1\n')
+    with rejects('no file with the names of the classes') as error:
+        read(tmp_path)
+    assert len(error.value.answer['classes']) == proposed
 
 
 @pytest.mark.parametrize(
@@ -152,6 +174,13 @@ def test_files_with_different_class_names_raise(tmp_path, names):
         read(tmp_path)
 
 
+def test_files_may_have_the_same_class_names_in_two_forms(tmp_path):
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'data.yaml', 'names: [bar, square]\n')
+    write(tmp_path, 'ultralytics.yaml', 'names:\n  0: bar\n  1: square\n')
+    assert boxes_of(read(tmp_path)) == EXPECTED_BOXES
+
+
 def test_kpt_shape_tells_boxes_from_polygons(tmp_path):
     """A visibility of 2 is not a fraction: ultralytics#20138."""
     roboflow_yolo(tmp_path)
@@ -198,6 +227,43 @@ def test_images_are_held_out_if_both_splits_are_the_same(tmp_path):
     listing = read(tmp_path)
     assert (sizes_of(listing), listing.held_out) == ([9, 1, 0], True)
     assert ('images listed in two splits, assigned to the first', 10) in notes_of(listing)
+
+
+def test_path_of_a_split_may_be_the_folder_itself(tmp_path):
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'data.yaml', 'train: .\nval: ./\nnames: [bar, square]\n')
+    listing = read(tmp_path)
+    assert (sizes_of(listing), listing.held_out) == ([9, 1, 0], True)
+    assert ('images listed in two splits, assigned to the first', 10) in notes_of(listing)
+    assert not any('do not exist' in what for what, _ in notes_of(listing))
+
+
+def write_two_folders(folder: Path, path: object) -> None:
+    """Scenes in folders whose names are not those of splits, and settings with their path."""
+    labelimg_yolo(folder)
+    (folder / 'images/b').mkdir()
+    for name in ('1.png', '2.png', '3.png'):
+        (folder / 'images' / name).rename(folder / 'images/b' / name)
+    sources = 'train: images\nval: images/b\ntest: list.txt\n'
+    write(folder, 'settings/data.yaml', f'path: {path}\n{sources}names: [bar, square]\n')
+
+
+def test_path_of_a_data_set_may_lead_up(tmp_path):
+    write_two_folders(tmp_path, '..')
+    write(tmp_path, 'list.txt', 'images/4.png\n')
+    listing = read(tmp_path)
+    assert (sizes_of(listing), listing.held_out) == ([6, 3, 1], False)
+    assert ('files left out, .txt', 1) in notes_of(listing)  # classes.txt, not the list
+
+
+def test_paths_of_a_copy_do_not_lead_to_the_original(tmp_path):
+    copy, original = tmp_path / 'copy', tmp_path / 'original'
+    write_two_folders(copy, original)
+    write(original, 'list.txt', 'images/4.png\n')
+    (original / 'images/b').mkdir(parents=True)
+    listing = read(copy)
+    assert (sizes_of(listing), listing.held_out) == ([7, 3, 0], False)
+    assert ('paths in data.yaml that lead out of the folder', 1) in notes_of(listing)
 
 
 def test_lists_give_the_splits(tmp_path):

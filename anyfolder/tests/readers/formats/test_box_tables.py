@@ -64,6 +64,13 @@ def test_boxes_are_relative_if_no_number_exceeds_1():
     assert not any(found.relative for image in in_pixels.images for found in image.objects)
 
 
+@pytest.mark.parametrize('title', ['Difficult', 'ignore', 'is_crowd', 'iscrowd'])
+def test_flags_mark_objects_to_ignore(title):
+    lines = ['0.png,a,4,6,24,30,1', '0.png,a,1,2,3,4,0', '0.png,a,5,6,7,8,']
+    [image] = parse(f'file,class,xmin,ymin,xmax,ymax,{title}', *lines).images
+    assert [found.crowd for found in image.objects] == [True, False, False]
+
+
 def test_box_column_has_left_top_width_and_height():
     table = [dict(image_id='0', bbox='[4.0, 6, 20.0, 2.4e1]')]
     [found] = parse_box_table(table, FILE).images[0].objects
@@ -94,3 +101,19 @@ def test_split_column_gives_the_split_of_each_image(column, words, splits):
 def test_split_column_with_unknown_names_raises():
     with pytest.raises(InputError, match="'split' of 'boxes.csv' has values such as 'a'"):
         parse('split,file,class,xmin,ymin,xmax,ymax', 'a,0.png,bar,4,6,24,30')
+
+
+@pytest.mark.parametrize('words', [('train', 'test'), ('test', 'train')])
+def test_image_of_two_splits_is_in_the_one_furthest_from_training(words):
+    lines = [f'{word},0.png,bar,4,6,24,30' for word in (*words, '')]
+    parsed = parse('split,file,class,xmin,ymin,xmax,ymax', *lines)
+    assert [image.split for image in parsed.images] == ['test']
+    assert parsed.faults == [
+        ('images in several splits, left out of training', '0.png in boxes.csv', '')
+    ]
+
+
+def test_long_text_in_place_of_a_number_is_read_at_once():
+    """It took a time that grew with the square of the length."""
+    parsed = parse(TENSORFLOW, f'0.png,64,48,bar,{"e" * 200_000},,,')
+    assert not parsed.images[0].objects

@@ -49,6 +49,21 @@ def test_rotated_and_difficult_boxes():
     assert ignored.crowd  # difficult objects are ignored regions, as COCO's crowds
 
 
+def test_rotated_ellipses():
+    ellipse = '<ellipse label="b" cx="10" cy="12" rx="4" ry="5" rotation="90.00" />'
+    [found] = parse_cvat(root_of(image(ellipse)), FILE).images[0].objects
+    assert box_around(found.segmentation) == pytest.approx((5, 8, 10, 8))
+
+
+def test_subsets_of_a_project_are_splits():
+    subsets = ('Train', 'Validation', 'default')
+    texts = (image(BOX.format('')).replace(' id', f' subset="{subset}" id') for subset in subsets)
+    images = parse_cvat(root_of(*texts), FILE).images
+    assert [found.name for found in images] == ['x/0.jpg'] * 3
+    assert [found.split for found in images] == ['train', 'val', None]
+    assert [len(found.objects) for found in images] == [1, 1, 1]
+
+
 def test_frames_of_a_video():
     """The box leaves the image in the last of three frames."""
     frames = ''.join(

@@ -35,6 +35,7 @@ def test_label_ids_are_indices_of_the_names_in_the_file():
     parsed = parse_datumaro(content(BOX, shape('polygon', points=POINTS)), FILE)
     [image] = parsed.images
     assert (image.name, image.stated_size) == ('0.png', (64, 48))
+    assert parsed.names == ['bar', 'square']
     box, polygon = image.objects
     assert (box.name, box.form, box.box) == ('square', 'xywh', [1, 2, 3, 4])
     assert (polygon.box, polygon.segmentation) == ((), [POINTS])
@@ -48,13 +49,21 @@ def test_open_lines_and_keypoints_are_left_out_and_reported():
     assert parsed.faults == [('objects without a box left out', '0.png in default.json', '')]
 
 
+def test_boxes_without_a_class_are_left_out_and_reported():
+    caption = dict(type='caption', caption='a bar', label_id=None)
+    parsed = parse_datumaro(content(BOX, caption, dict(BOX, label_id=None)), FILE)
+    assert len(parsed.images[0].objects) == 1
+    assert parsed.faults == [('objects without a box left out', '0.png in default.json', '')]
+    assert parse_datumaro(content(BOX, caption), FILE).faults == []
+
+
 @pytest.mark.parametrize('flags', [dict(attributes=dict(difficult=True)), dict(ignore=1)])
 def test_ignored_objects_are_marked(flags):
     [found] = parse_datumaro(content(dict(BOX, **flags)), FILE).images[0].objects
     assert found.crowd
 
 
-@pytest.mark.parametrize('wrong', [dict(BOX, label_id=5), dict(BOX, label_id='a')])
+@pytest.mark.parametrize('wrong', [dict(BOX, label_id=value) for value in (5, -1, 'a')])
 def test_invalid_label_ids_raise(wrong):
     with pytest.raises((IndexError, TypeError)):
         parse_datumaro(content(wrong), FILE)

@@ -79,6 +79,13 @@ def test_shape_and_label_with_the_same_id_are_one_object():
     assert found.name == 'car'
 
 
+def test_keypoint_with_any_label_is_left_out_and_reported():
+    point = dict(x=1, y=2, width=0.5, labels=['a'])
+    parsed = parse(task(result(RECTANGLE), dict(result(point, 'labels'), id='k')))
+    assert len(parsed.images[0].objects) == 1
+    assert [fault.what for fault in parsed.faults] == ['objects without a box left out']
+
+
 def test_region_with_two_labels_is_two_objects():
     value = dict(RECTANGLE, rectanglelabels=['car', 'red'])
     assert [found.name for found in objects(task(result(value)))] == ['car', 'red']

@@ -81,6 +81,11 @@ def test_rotated_boxes_are_reported():
     assert fault.what == 'rotated boxes, replaced by the upright rectangle around them'
 
 
+def test_shape_with_null_for_its_label_has_no_class():
+    [found] = parse(shape(label=None)).images[0].objects
+    assert found.name == ''
+
+
 @pytest.mark.parametrize('entries', [dict(difficult=True), dict(flags=dict(ignore=True))])
 def test_difficult_and_ignored_shapes_are_marked(entries):
     assert parse(shape(**entries)).images[0].objects[0].crowd

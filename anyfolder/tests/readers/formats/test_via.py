@@ -1,12 +1,14 @@
 """VGG Image Annotator's projects, exports and tables."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from anyfolder.readers.formats.via import is_via, is_via_table, parse_via, parse_via_table
+from anyfolder.readers.geometry import box_around
 
 FILE = Path('via.json')
 RECT = dict(name='rect', x=1, y=2, width=30, height=20)
@@ -56,6 +58,11 @@ def test_polygons_ellipses_and_circles_are_objects():
     for outlined, radii in ((ellipse_object, (5, 3)), (circle_object, (5, 5))):
         points = (np.reshape(outlined.segmentation[0], (-1, 2)) - (20, 10)) / radii
         assert np.linalg.norm(points, axis=1) == pytest.approx(1)
+
+
+def test_theta_rotates_an_ellipse():
+    [found] = objects(region(dict(name='ellipse', cx=20, cy=10, rx=5, ry=3, theta=math.pi / 2)))
+    assert box_around(found.segmentation) == pytest.approx((17, 5, 6, 10))
 
 
 @pytest.mark.parametrize('kind', ['point', 'polyline'])

@@ -50,6 +50,14 @@ def test_polygons_may_replace_boxes(names):
     assert (bar.box, bar.segmentation, bar.from_1) == ((), [[0, 1, 2, 3, 4, 5]], True)
 
 
+def test_polygons_next_to_boxes_are_read():
+    """As Roboflow writes them."""
+    names = ['x1', 'y1', 'x2', 'y2', 'x3', 'y3']
+    points = ''.join(f'<{name}>{i}</{name}>' for i, name in enumerate(names))
+    [bar] = parse(f'<name>bar</name>{BOX}<polygon>{points}</polygon>').images[0].objects
+    assert (bar.box, bar.segmentation) == ([31, 41, 61, 45], [[0, 1, 2, 3, 4, 5]])
+
+
 def test_parts_and_deleted_objects_are_left_out_and_reported():
     part = '<part><name>head</name><bndbox><xmin>9</xmin></bndbox></part>'
     parsed = parse(f'<name>bar</name>{BOX}{part}', '<name>x</name><deleted>1</deleted>')
