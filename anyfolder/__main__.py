@@ -7,6 +7,7 @@ anyfolder show FOLDER
 """
 
 import argparse
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,9 @@ def main(words: Sequence[str] | None = None) -> int:
         status 2.
     """
     args = _parser().parse_args(words)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name may have letters that its encoding lacks
+            stream.reconfigure(errors='backslashreplace')
     try:
         with using_words(as_flag):
             from . import folder_commands
@@ -82,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         'Draw the labels of at most 16 images, evenly over the splits, on one sheet.',
     )
     show.add_argument(
-        '--out', metavar='FILE', help='the picture to write; default: FOLDER_labels.png here'
+        '--out', metavar='FILE', help='the PNG to write; default: FOLDER_labels.png here'
     )
     return parser
 

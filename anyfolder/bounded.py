@@ -21,7 +21,11 @@ from .text import read_text
 _TEXT_LOADER = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)
 _VALUE_LOADER = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 LETTERS_PER_VALUE = 64  # characters of YAML text that count as one value, since aliases repeat them
+MAX_SEXAGESIMAL = 1000  # digits between the colons of a number of YAML, such as 1:30:00
 HEAD_BYTES = 1024  # first bytes of XML, which declare its encoding
+# The errors of PyYAML: its own, and those of values that do not fit their type, such as a date in
+# month 13, ``!!bool maybe`` or ``!!timestamp now``.
+YAML_ERRORS = (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError, TypeError)
 _DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
 
 
@@ -104,7 +108,7 @@ def yaml_in(text: str, source: object, as_text: bool = False) -> Any:
         return yaml.load(text, _TEXT_LOADER if as_text else _VALUE_LOADER)
     except InputError:
         raise
-    except (yaml.YAMLError, ValueError) as error:  # such as a date in month 13
+    except YAML_ERRORS as error:
         raise InputError(
             f'{str(source)!r} is not YAML of plain values ({first_line(error)}); correct it.'
         ) from error
@@ -121,6 +125,11 @@ def _check_yaml(text: str, source: object) -> None:
     total = 0
     for event in yaml.parse(text, _TEXT_LOADER):
         if isinstance(event, yaml.ScalarEvent):
+            if _is_long_number(event.value):
+                raise InputError(
+                    f'{str(source)!r} has a number of more than {MAX_SEXAGESIMAL} parts with '
+                    'colons; correct it.'
+                )
             sizes[event.anchor] = 1 + len(event.value) // LETTERS_PER_VALUE
             total += sizes[event.anchor]
         elif isinstance(event, yaml.AliasEvent):
@@ -136,6 +145,11 @@ def _check_yaml(text: str, source: object) -> None:
             raise exceeded(source, 'values of YAML', ', including those that its aliases stand for')
         if len(opened) > max_levels:
             raise exceeded(source, 'levels of YAML')
+
+
+def _is_long_number(text: str) -> bool:
+    """True for a number to the base 60 with so many digits that YAML would compute for hours."""
+    return text.count(':') > MAX_SEXAGESIMAL and not any(map(str.isalpha, text))
 
 
 def read_xml(file: Path) -> ElementTree.Element:

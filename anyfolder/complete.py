@@ -104,21 +104,27 @@ def new_folder(target: str | Path, durable: bool = True) -> Iterator[Path]:
         InputError: if it cannot be written, for example on a full disk.
     """
     target = Path(target).absolute()
-    temporary = target.with_name(f'.{target.name[:100]}.{uuid4().hex[:8]}')
+    real = Path(os.path.realpath(target))  # a link to an empty folder remains a link
+    temporary = real.with_name(f'.{real.name[:100]}.{uuid4().hex[:8]}')
+    missing: list[Path] = []
     try:
         # A file of this name is only written after an error, to see whether the disk is full.
         with _explain_disk_errors(target, temporary / 'full'):
+            missing += [folder for folder in real.parents if not folder.exists()]
             temporary.mkdir(parents=True)
             yield temporary
             for path in temporary.rglob('*'):
                 if durable and path.is_file():
                     _sync(path)
-            if target.is_dir():
-                target.rmdir()
-            os.replace(temporary, target)
-            fsync_dir(target.parent)
+            if real.is_dir():
+                real.rmdir()
+            os.replace(temporary, real)
+            fsync_dir(real.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        for folder in missing:  # innermost first; those of the target are not empty
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None:
@@ -192,7 +198,7 @@ def _explain_disk_errors(target: Path, temporary: Path) -> Iterator[None]:
         reason = error if isinstance(error, OSError) else _disk_error(temporary)
         if reason is None:
             raise
-        state = 'the previous file is unchanged' if target.exists() else 'nothing was left there'
+        state = 'the previous file is unchanged' if target.is_file() else 'nothing was left there'
         raise InputError(
             f'{str(target)!r} cannot be written ({reason.strerror or reason}); {state}: make '
             'room, or give another path.'

@@ -2,6 +2,7 @@
 
 import copy
 import errno
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -51,11 +52,18 @@ def naming(path: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if path in str(error):
+        if _is_named(path, str(error)):
             raise
         named = copy.copy(error)
         named.args = (f'{path!r}: {error}',)
         raise named from error
+
+
+def _is_named(path: str, message: str) -> bool:
+    """Whether a message has a path, and not only as a part of a word."""
+    start = r'(?<!\w)' if path[:1].isalnum() else ''
+    end = r'(?!\w)' if path[-1:].isalnum() else ''
+    return re.search(start + re.escape(path) + end, message) is not None
 
 
 def first_line(error: BaseException) -> str:

@@ -48,12 +48,13 @@ def problems_of(findings: Findings) -> list[dict[str, Any]]:
 def _sizes(listing: Listing) -> dict[str, list[int]]:
     """The smallest, the median and the largest [width, height]; empty if not all are known.
 
-    The smallest and the largest are compared by area; the median is that of each side.
+    The smallest and the largest are compared by area, equal areas by width; the median is that of
+    each side.
     """
     sizes = [record.size for part in listing.parts.values() for record in part]
     if (0, 0) in sizes:  # only a sample of headers was read
         return {}
-    by_area = sorted(sizes, key=lambda size: size[0] * size[1])
+    by_area = sorted(sizes, key=lambda size: (size[0] * size[1], size[0]))
     return dict(
         smallest=list(by_area[0]),
         median=np.median(sizes, axis=0).astype(int).tolist(),
@@ -84,7 +85,8 @@ def as_text(facts: Mapping[str, Any]) -> str:
             else f'All images have {median} pixels.'
         )
     lines += [
-        f'- {finding["what"]}: {finding["count"]}, the first is {printable(finding["examples"][0])}'
+        f'- {printable(finding["what"])}: {finding["count"]}, the first is '
+        f'{printable(finding["examples"][0])}'
         for finding in facts['findings']
     ]
     return '\n'.join(lines)

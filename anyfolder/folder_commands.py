@@ -4,6 +4,7 @@ They are not in ``__main__`` because their imports take long.
 """
 
 import json
+import os
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def convert(args: Namespace) -> None:
 def show(args: Namespace) -> None:
     """Draw the labels of a folder into a file, and print its name."""
     data = _read(args)
-    out = Path(args.out or f'{Path(args.folder).absolute().name}_labels.png')
+    out = Path(args.out or f'{Path(os.path.abspath(args.folder)).name}_labels.png')
     check_no_source(data, out)
     picture = encode_png(draw_sheet(data))
     with replacing(out) as path:
@@ -60,7 +61,7 @@ def _read(args: Namespace) -> Dataset:
 def _summary(data: Dataset) -> str:
     held_out = ', a tenth of the images held out for validation' if data.held_out else ''
     classes = f'{len(data.classes)} classes' if data.classes else 'no classes'
-    return f'{data.format}, for {data.task}, {classes}{held_out}'
+    return f'{printable(data.format)}, for {data.task}, {classes}{held_out}'
 
 
 def _print(args: Namespace, folder: str, data: Dataset, **entries: Any) -> None:

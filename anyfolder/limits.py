@@ -7,6 +7,7 @@ before time or memory is spent on it.
 
 import math
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -111,7 +112,7 @@ def limit(what: str, limits: Mapping[str, int] = LIMITS) -> int:
     Raises:
         InputError: if the environment variable is not a positive number.
     """
-    return int(limits[what] * _factor())
+    return int(min(limits[what] * _factor(), sys.maxsize))  # a huge factor gives infinity
 
 
 def _factor() -> float:

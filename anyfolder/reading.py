@@ -1,12 +1,14 @@
 """Read a folder for a task, or infer its task: :func:`anyfolder.read`."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from .dataset import Dataset, as_dataset
-from .errors import InputError, naming
+from .errors import InputError, is_out_of_memory, naming
 from .garbage import without_collection
 from .layouts.answers import answering
 from .layouts.find_layout import read_laid_out, task_by_layout
@@ -83,8 +85,13 @@ def read(
     """
     if task is not None and task not in TASKS:
         raise InputError(f'{option("task", task)} is not one of {", ".join(TASKS)}.')
+    if depth_scale is not None and not 0 < depth_scale < math.inf:
+        raise InputError(
+            f'{option("depth_scale", depth_scale)} is not a number above 0; give the meters per '
+            'unit.'
+        )
     options = Options(skip_invalid, depth_scale, decode_all, Path(folder))
-    with naming(str(folder)), without_collection():
+    with naming(str(folder)), _explaining_file_errors(), without_collection():
         tree = Tree(folder, ProbeCache(str(folder), decode_all=decode_all))
         chosen = task or task_by_layout(tree, folder, layout)
         if chosen is None:
@@ -93,8 +100,27 @@ def read(
             listing, depth_range = read_laid_out(
                 tree, folder, chosen, layout, skip_invalid, decode_all, depth_scale
             ) or _read_as(chosen, tree, options)
+        if depth_scale is not None and chosen != 'depth':
+            raise InputError(
+                f'{option("depth_scale", depth_scale)} is only for depth, but the folder is read '
+                f'for {option("task", chosen)}; leave it out, or give {option("task", "depth")}.'
+            )
         scale = depth_range.scale if depth_range else 1.0
         return as_dataset(chosen, Path(folder), listing, scale)
+
+
+@contextmanager
+def _explaining_file_errors() -> Iterator[None]:
+    """Turn the error of a file or folder without permission to read it into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None or is_out_of_memory(error):
+            raise
+        raise InputError(
+            f'{str(error.filename)!r} cannot be read ({error.strerror}); make it readable, or '
+            'remove it.'
+        ) from error
 
 
 def _infer_task(tree: Tree, options: Options) -> tuple[str, Reading]:

@@ -57,12 +57,12 @@ def _in_config(path: Path) -> str:
         return ''
     try:
         content = read_yaml(path)
-    except InputError:  # the reader of the data reports the error
+    except (InputError, OSError):  # the reader of the data reports the error
         return ''
     if not isinstance(content, Mapping):
         return ''
     for entries in (content, content.get('roboflow')):
-        if isinstance(entries, Mapping) and 'license' in entries:
+        if isinstance(entries, Mapping) and entries.get('license') is not None:
             return str(entries['license'])
     return ''
 
@@ -75,8 +75,13 @@ def _in_readme(path: Path) -> str:
 
 def _in_coco(path: Path) -> str:
     """The license at the beginning of a COCO file; empty if there are several."""
-    with open(path, 'rb') as file:
-        head = file.read(HEAD_BYTES).decode(errors='replace')
+    if not path.is_file():  # a folder, or a broken link
+        return ''
+    try:
+        with open(path, 'rb') as file:
+            head = file.read(HEAD_BYTES).decode(errors='replace')
+    except OSError:
+        return ''
     licenses = re.search(r'"licenses"\s*:\s*\[([^\]]*)\]', head)
     names = re.findall(r'"name"\s*:\s*"([^"\\]+)"', licenses[1]) if licenses else []
     return names[0] if len(names) == 1 else ''
@@ -92,5 +97,5 @@ def _text(path: Path) -> str:
         return ''
     try:
         return read_text(path)
-    except InputError:
+    except (InputError, OSError):
         return ''

@@ -70,7 +70,7 @@ def _first_non_ascii_line(text: str) -> str:
 
 def _decode(content: bytes, encoding: str) -> str | None:
     """Text in an encoding; None if the content is invalid in it, or if Python does not know it."""
-    with suppress(UnicodeDecodeError, LookupError):
+    with suppress(UnicodeError, LookupError):  # some codecs, such as 'undefined', raise the former
         if '\0' not in (text := content.decode(encoding)):  # otherwise UTF-16 without a mark
             return text
     return None

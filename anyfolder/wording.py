@@ -36,7 +36,7 @@ def as_flag(name: str, value: Any = None) -> str:
     if name in CLAUSES:
         return CLAUSES[name].format(value)
     flag = f'--{name.replace("_", "-")}'
-    return flag if value in (None, True) else f'{flag} {value}'
+    return flag if value is None or value is True else f'{flag} {value}'
 
 
 _words: ContextVar[Words] = ContextVar('words', default=as_argument)

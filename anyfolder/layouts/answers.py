@@ -92,8 +92,9 @@ def complete_layout(answer: Mapping[str, Any], folder: Path, task: str) -> Conte
         content = {key: _with_patterns(value, folder) for key, value in content.items()}
         content.setdefault('images', _image_patterns(content, tree, folder))
         layout = layout_of(content, FILE)
-    except (InputError, ValueError):
-        return None  # the folder is ambiguous in further ways, or no pattern describes its files
+    except (InputError, ValueError, OSError):
+        # The folder is ambiguous in further ways, no pattern describes it, or a file is damaged.
+        return None
     if task in layout.tasks[1:]:  # the first task is the default of a layout
         content['task'] = task
     return {key: content[key] for key in ORDER if key in content}

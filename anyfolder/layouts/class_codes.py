@@ -17,8 +17,10 @@ from .nearest import did_you_mean
 # This code stands for all codes that are not listed. If it is also their name, each of them is the
 # name of its own class.
 OTHERS = '*'
-RANGE = re.compile(r'(\d+)-(\d+)')
-HEX, RGB = re.compile(r'#([0-9a-fA-F]{6})'), re.compile(r'(\d+)[ ,]+(\d+)[ ,]+(\d+)')
+MAX_DIGITS = 18  # Python converts no more than 4300
+RANGE = re.compile(rf'(\d{{1,{MAX_DIGITS}}})-(\d{{1,{MAX_DIGITS}}})')
+HEX = re.compile(r'#([0-9a-fA-F]{6})')
+RGB = re.compile(r'(\d{1,3})[ ,]+(\d{1,3})[ ,]+(\d{1,3})')
 
 
 def color_of(code: str) -> int | None:
@@ -35,6 +37,12 @@ def color_of(code: str) -> int | None:
     return red if red == green == blue else FIRST_COLOR + (red << 16) + (green << 8) + blue
 
 
+def _range_of(code: str) -> range | None:
+    """The numbers of a code such as ``1-5``; None for other text, and for ``2020-01``."""
+    ends = RANGE.fullmatch(code)
+    return (range(int(ends[1]), int(ends[2]) + 1) if ends else None) or None
+
+
 @dataclass
 class ClassCodes:
     """The class name of each code.
@@ -48,12 +56,14 @@ class ClassCodes:
         others: the name of all other codes. :data:`OTHERS`: each code is the name of its class.
             Empty: other codes are an error.
         file: the file that defines them, for messages.
+        listed: the names of a list, in which each can also stand for itself; empty for a mapping.
     """
 
     names: dict[str, str | None] = field(default_factory=dict)
     ranges: list[tuple[range, str | None]] = field(default_factory=list)
     others: str | None = OTHERS
     file: str = ''
+    listed: Sequence[str] = ()
 
     @classmethod
     def of_names(cls, names: Sequence[str], file: str) -> 'ClassCodes':
@@ -63,7 +73,7 @@ class ClassCodes:
             **numbered,
             **{name: class_name(name) for name in names},
         }
-        return cls(codes, others='', file=file)
+        return cls(codes, others='', file=file, listed=names)
 
     @classmethod
     def of_codes(cls, names: Mapping[str, str | None], file: str) -> 'ClassCodes':
@@ -73,11 +83,22 @@ class ClassCodes:
             name = name if name in (None, OTHERS) else class_name(name)
             if code == OTHERS:
                 codes.others = name
-            elif ends := RANGE.fullmatch(code):
-                codes.ranges.append((range(int(ends[1]), int(ends[2]) + 1), name))
+            elif numbers := _range_of(code):
+                codes.ranges.append((numbers, name))
             else:
                 codes.names[code] = name
         return codes
+
+    def counted_from_0(self) -> 'ClassCodes':
+        """These codes for labels that are numbers: in a list, they count the names from 0.
+
+        Otherwise the name ``1`` in a list would be another code of its class.
+        """
+        if not self.listed:
+            return self
+        numbered = {str(number): class_name(name) for number, name in enumerate(self.listed)}
+        others = {code: name for code, name in self.names.items() if not code.isdecimal()}
+        return ClassCodes({**numbered, **others}, self.ranges, self.others, self.file)
 
     def merged_with(self, other: 'ClassCodes | None') -> 'ClassCodes':
         """Merge with other codes, which take precedence."""
@@ -106,12 +127,15 @@ class ClassCodes:
         if code in self.names:
             return self.names[code]
         number = re.sub(r'\.0+$', '', code)  # pandas writes 14 as 14.0
-        if number.isdecimal():
+        if number.isdecimal() and len(number) <= MAX_DIGITS:
             if (short := str(int(number))) in self.names:  # 00014 is 14
                 return self.names[short]
             for numbers, name in self.ranges:
                 if int(number) in numbers:
                     return name
+        for numbers, name in self.ranges:
+            if numbers == _range_of(code):  # a name such as 20-29, which is no number
+                return name
         if self.others == '':
             raise KeyError(code)
         return class_name(code) if self.others == OTHERS else self.others

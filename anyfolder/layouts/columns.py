@@ -30,7 +30,8 @@ MEANINGS = {
     'color': 'the color of a class in masks, in a table of classes',
     **dict.fromkeys(COLORS, 'a component of the color of a class, in a table of classes'),
 }
-# The sets of columns that define a box or a polygon. If a table has several sets, the first counts.
+# The sets of columns that define a box or a polygon. If a table has several sets, a row with the
+# first of them has an object. Its polygon is preferred to its box.
 SHAPES = (
     ('left', 'top', 'right', 'bottom'),
     ('left', 'top', 'width', 'height'),
@@ -41,8 +42,9 @@ SHAPES = (
 )
 SHAPE_COLUMNS = set[str]().union(*SHAPES)
 TAKE_REST = ('points', 'flags')  # columns that take all further values of a line
-# Columns of a single number each.
-NUMBER_COLUMNS = {*SHAPE_COLUMNS, 'image_width', 'image_height', *COLORS} - {'box', 'points'}
+# Columns of a single number each, in groups of which a row can lack all.
+NUMBER_GROUPS = SHAPE_COLUMNS - {'box', 'points'}, {'image_width', 'image_height'}, {*COLORS}
+NUMBER_COLUMNS = set[str]().union(*NUMBER_GROUPS)
 
 
 @dataclass(frozen=True)

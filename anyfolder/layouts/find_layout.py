@@ -56,7 +56,7 @@ def read_laid_out(
     if found is None:
         return None
     chosen = _choose_layout(found, tree, task)
-    if depth_scale:
+    if depth_scale is not None:
         chosen = replace(chosen, meters=depth_scale)
     return read_by_layout(chosen, found.folder, tree, task, skip_invalid, check_all)
 
@@ -82,9 +82,11 @@ def task_by_layout(tree: Tree, folder: str | Path, layout: str | Path | None = N
 
 def _find_layouts(folder: str | Path, layout: str | Path | None) -> FolderLayouts | None:
     """The layouts of a folder, see :func:`read_laid_out`."""
-    if layout and not Path(layout).is_file():
+    if layout is None:
+        return layouts_of_folder(Path(folder))
+    if not Path(layout).is_file():
         raise InputError(f'there is no file {str(layout)!r}.', option='layout')
-    return layouts_of_folder(Path(folder), Path(layout) if layout else None)
+    return layouts_of_folder(Path(folder), Path(layout))
 
 
 def _choose_layout(found: FolderLayouts, tree: Tree, task: str) -> Layout:

@@ -11,13 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from anyfolder.pixels.image_files import is_folder
 from anyfolder.readers.splits import split_of
 
-from .layout import FILE, Layout, read_layouts
+from .layout import FILE, KNOWN_FOLDER, Layout, read_layouts
 from .layout_keys import texts
 from .layout_yaml import read_layout_yaml
 
-KNOWN_FOLDER = Path(__file__).with_name('known')
 MAX_SUBFOLDERS = 30  # if the innermost folder has more subfolders, none of them is tried
 MAX_NAMES = 1000  # maximum number of names in a subfolder that are compared with a wildcard
 OR = '|'  # between alternative paths in ``when``, one of which must exist
@@ -81,15 +81,19 @@ def _possible_roots(folder: Path) -> Iterator[Path]:
     Last come the subfolders of the innermost of these, except for folders of splits, since these
     are parts of a data set.
     """
-    while True:
+    visited: set[Path] = set()
+    while folder.resolve() not in visited:
+        visited.add(folder.resolve())
         yield folder
         with os.scandir(folder) as entries:
             inner = sorted(
-                entry.name for entry in entries if entry.is_dir() and not entry.name.startswith('.')
+                entry.name for entry in entries if is_folder(entry) and entry.name[0] != '.'
             )
         if len(inner) != 1:
             break
         folder /= inner[0]
+    else:  # a link has led back to a folder above it
+        return
     if len(inner) <= MAX_SUBFOLDERS:
         yield from (folder / name for name in inner if not split_of(name))
 

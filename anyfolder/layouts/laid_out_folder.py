@@ -1,6 +1,6 @@
 """A folder read by its layout: images, labels, splits, groups and classes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -23,6 +23,9 @@ from .layout_splits import LayoutSplits
 from .path_pattern import PathPattern
 from .table_rows import rows_in
 
+# The formats whose labels have numbers of classes rather than names.
+NUMBERED_FORMATS = ('yolo', 'xview', 'masks', 'objects')
+
 
 class LaidOutFolder:
     """A folder whose files are interpreted by a layout.
@@ -37,8 +40,8 @@ class LaidOutFolder:
         labels: the label files.
         images: the images.
         label_fields: for each image, the fields in the path of its label file, such as its split,
-            unless that file is a table. Filled by the functions that read label files, before
-            :meth:`draft` is called.
+            unless that file is a table. Filled by :meth:`add_label_fields`, before :meth:`draft` is
+            called.
 
     Raises:
         InputError: if the layout names files that do not exist.
@@ -47,6 +50,7 @@ class LaidOutFolder:
     def __init__(self, layout: Layout, folder: Path, tree: Tree, findings: Findings) -> None:
         self.layout, self.folder, self.tree, self.findings = layout, folder, tree, findings
         self.label_fields: dict[Path, Mapping[str, str]] = {}
+        self._label_splits: dict[Path, list[str]] = {}  # a split for each label file
         self._used: list[Path] = []
         files = [*tree.images, *tree.others]
         self.labels = self.matching_files('labels', layout.labels, files) if layout.labels else []
@@ -78,12 +82,17 @@ class LaidOutFolder:
     @cached_property
     def codes(self) -> ClassCodes:
         """The codes of all classes: those in the layout, and those in the file that it names."""
-        stated = self.layout.classes
-        if self.layout.names is None:
+        layout, stated = self.layout, self.layout.classes
+        are_numbers = layout.format in NUMBERED_FORMATS or 'mask' in layout.named_columns
+        if stated and are_numbers:
+            stated = stated.counted_from_0()
+        if layout.names is None:
             return stated or ClassCodes()
-        file = self.matching_files('classes', (self.layout.names,), self.tree.others)[0]
-        self._used.append(file.path)
-        return self._codes_in(file).merged_with(stated)
+        files = self.matching_files('classes', (layout.names,), self.tree.others)
+        self._used += [file.path for file in files]
+        in_files = [self._codes_in(file) for file in files]
+        codes = _joined([one.counted_from_0() for one in in_files] if are_numbers else in_files)
+        return codes.merged_with(stated)
 
     def _codes_in(self, file: MatchedFile) -> ClassCodes:
         """The class codes in a file: a name on each line, from 0 on, or a table by ``columns``."""
@@ -98,7 +107,11 @@ class LaidOutFolder:
             has_colors = row.keys() >= {*COLORS}
             color = ' '.join(row[name] for name in COLORS) if has_colors else row.get('color')
             # Without a column of codes or colors, classes are numbered from 0.
-            names[row.get('code') or color or str(number)] = row.get('name') or None
+            code, name = row.get('code') or color or str(number), row.get('name') or None
+            if names.setdefault(code, name) != name:
+                what, remedy = 'codes of classes have two names', 'keep one of them'
+                where = f'{code!r}: {names[code]!r} and {name!r}, {position}'
+                self.findings.reject(what, remedy, where)
         return ClassCodes.of_codes(names, str(file.path))
 
     @cached_property
@@ -127,6 +140,12 @@ class LaidOutFolder:
             )
         return images[0].path if len(images) == 1 else None
 
+    def add_label_fields(self, path: Path, fields: Mapping[str, str]) -> None:
+        """Keep the fields of a label file of an image, and the splits of all of its label files."""
+        self.label_fields[path] = fields
+        if fields.get('split'):
+            self._label_splits.setdefault(path, []).append(fields['split'])
+
     def image_named(self, name: str, file: MatchedFile) -> Path | None:
         """The image of a name in a label file, see :meth:`.LayoutImages.resolve`."""
         return self.images.resolve(name, file, self.findings)
@@ -140,9 +159,7 @@ class LaidOutFolder:
         """
         layout = self.layout
         fields_of = {path: self._fields_of(path) for path in records}
-        values = {
-            path: fields['split'] for path, fields in fields_of.items() if fields.get('split')
-        }
+        values = {path: self._splits_of(path) for path in records}
         splits = LayoutSplits(
             layout, self.folder, self.images, self.tree.others, values, self.findings
         )
@@ -170,11 +187,21 @@ class LaidOutFolder:
         in_labels = {**self.label_fields.get(path, {}), **(rows.fields if rows else {})}
         return {**in_labels, **self.images.of_path[path].fields}
 
-    def _check_groups(self, records: Iterable[ImageRecord]) -> None:
+    def _splits_of(self, path: Path) -> Sequence[str]:
+        """The values of ``split`` of an image: that in its path, or else all in its labels."""
+        if in_path := self.images.of_path[path].fields.get('split'):
+            return [in_path]
+        rows = self.rows.get(path)
+        in_labels = [*self._label_splits.get(path, ()), *(rows.splits if rows else ())]
+        return list(dict.fromkeys(in_labels))
+
+    def _check_groups(self, records: Collection[ImageRecord]) -> None:
         """Reject images of one group in two splits."""
         first: dict[str, ImageRecord] = {}
+        has_train = any(record.split == 'train' for record in records)
         for record in records:
-            if not record.group:
+            # If some images are assigned to training, those without a split are left out.
+            if not record.group or (record.split is None and has_train):
                 continue
             other = first.setdefault(record.group, record)
             if (other.split or 'train') != (record.split or 'train'):
@@ -183,6 +210,25 @@ class LaidOutFolder:
                     'put each group into one split, or remove group from the layout',
                     f'{record.group!r}: {other.path} and {record.path}',
                 )
+
+
+def _joined(codes: Sequence[ClassCodes]) -> ClassCodes:
+    """The codes of several files, such as a copy of the same file for each split.
+
+    Raises:
+        InputError: if two files name a code differently.
+    """
+    first, *others = codes
+    for other in others:
+        for code, name in other.names.items():
+            if first.names.setdefault(code, name) != name:
+                raise InputError(
+                    f'{first.file!r} and {other.file!r} name the class {code!r} differently, '
+                    f'{first.names[code]!r} and {name!r}; keep one of these files, or name it in '
+                    'classes.'
+                )
+        first.ranges += other.ranges
+    return first
 
 
 def _group_of(fields: Mapping[str, str]) -> str:

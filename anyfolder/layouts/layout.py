@@ -23,6 +23,7 @@ from .layout_yaml import read_layout_yaml
 from .path_pattern import PathPattern
 
 FILE = 'anyfolder.yaml'  # the name of a layout file in its data folder
+KNOWN_FOLDER = Path(__file__).with_name('known')  # the layouts of public data sets
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,11 @@ class Layout:
         """The data set of a known layout, or else the name of the file."""
         path = Path(self.file)
         return path.name if path.name == FILE else path.stem
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is that of a public data set, of which some downloads may be missing."""
+        return Path(self.file).parent == KNOWN_FOLDER
 
     def columns_of(self, path: str) -> Columns | None:
         """The columns of the table at a path below the folder; None if the layout has none."""
@@ -146,6 +152,16 @@ def _fault(layout: Layout) -> str:
         return f'format: {name} needs classes, the name of each value, as in {{0: sky, 255: ~}}'
     if name == 'depth' and layout.meters is None:
         return 'format: depth needs units, the meters per unit, as in units: 0.001'
+    if name == 'panoptic' and (layout.splits or layout.classes or layout.names):
+        return 'format: panoptic has its own classes and splits; remove classes and splits'
+    if name == 'depth' and (layout.classes or layout.names):
+        return 'format: depth has no classes; remove them'
+    if layout.units and (
+        name in ('folders', 'masks', 'objects', 'panoptic') or 'detection' not in layout.tasks
+    ):
+        return f'format: {name} has no boxes in any units; remove units'
+    if layout.meters and name != 'depth' and 'mask' not in layout.named_columns:
+        return f'format: {name} has no depth in {layout.meters:g} m; remove units'
     if wrong := {*layout.task} - {*layout.tasks}:
         return (
             f'format: {name} has no labels for task: {wrong.pop()}, but {", ".join(layout.tasks)}'

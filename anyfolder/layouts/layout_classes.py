@@ -33,7 +33,8 @@ def read_classes(folder: LaidOutFolder) -> Listing:
         elif len(known) > 1 and not allows_several:
             remedy = 'call the column classes if an image can have several'
             findings.reject('images have two classes', remedy, f'{path}: {", ".join(known)}')
-        else:
+        # An empty value in the column `class` is no class, and the draft notes the image.
+        elif known or allows_several:
             records[path] = ImageRecord(path, labels=tuple(known), origin=origin)
     multi_label = allows_several and any(len(record.labels) != 1 for record in records.values())
     draft = folder.draft(SEVERAL_LABELS if multi_label else ONE_LABEL, records)
@@ -72,6 +73,7 @@ def _classes_by_image(folder: LaidOutFolder) -> Iterator[tuple[Path, Sequence[st
             what, remedy = 'rows do not have one flag per class', 'correct them, or classes'
             findings.reject(what, remedy, rows[path].origin)
             continue
+        names = [name for name in names if name != '']  # an object or a folder without a class
         # A row without classes states that the image has none.
         if names or (path in rows and rows[path].labels):
             origin = rows[path].origin if path in rows else ''

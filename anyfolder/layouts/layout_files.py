@@ -46,7 +46,7 @@ def matching(
     folder: Path, paths: Iterable[Path], patterns: Sequence[PathPattern]
 ) -> Iterator[MatchedFile]:
     """The files below a folder that match a pattern, with the fields of the first one that fits."""
-    start = os.path.join(folder, '')
+    start = os.path.join(folder, '') if folder != Path() else ''  # paths below . begin without ./
     for path in paths:
         if not str(path).startswith(start):  # the layout may describe only a subfolder
             continue
@@ -138,7 +138,7 @@ class LayoutImages:
                 image for image, count in zip(candidates, shared, strict=True) if count == most
             ]
         if len(candidates) > 1:
-            same_name = [image for image in candidates if image.path.name == base]
+            same_name = [image for image in candidates if nfc(image.path.name) == base]
             candidates = same_name or candidates
         if len(candidates) > 1:
             same_folder = [image for image in candidates if image.path.parent == file.path.parent]
@@ -181,5 +181,5 @@ def _field_values(fields: Fields, names: Iterable[str]) -> tuple[str, ...]:
 
 def _shared_folders(folders: Sequence[str], image: MatchedFile) -> int:
     """The number of parent folders, from the innermost on, that agree with those of an image."""
-    *image_folders, _ = image.relative_path.split('/')
+    *image_folders, _ = nfc(image.relative_path).split('/')
     return shared_length(folders[::-1], image_folders[::-1])

@@ -28,7 +28,7 @@ def choose(word: Any, known: Collection[str], where: str) -> str:
     Raises:
         InputError: for any other word, with the nearest known one.
     """
-    if word not in known:
+    if not isinstance(word, str) or word not in known:
         named = ', '.join(known)
         raise InputError(f'{where}: {word!r} is not one of {named}{did_you_mean(str(word), known)}')
     return word
@@ -109,6 +109,8 @@ def _columns_of(value: Any, where: str) -> Columns:
             raise InputError(f'{where}: only classes can have several titles; correct it.')
         class_titles = texts(title_lists['classes'], where) if title_lists else ()
         columns = Columns(titles=titles, class_titles=class_titles)
+        if not columns.names:
+            raise InputError(f'{where} names no column; write lines such as image: file_name.')
     else:
         order = texts(value, where)
         columns = Columns(order)
@@ -136,13 +138,19 @@ def _splits(value: Any, where: str) -> dict[str, Any]:
         raise InputError(
             f'{where}: {value!r} is not a mapping; write lines such as train: train.txt.'
         )
-    return dict(
-        splits={
-            choose(split, SPLITS, where): texts(items, f'{where}: {split}')
-            for split, items in value.items()
-            if items is not None
-        }
-    )
+    splits = {
+        choose(split, SPLITS, where): texts(items, f'{where}: {split}')
+        for split, items in value.items()
+        if items is not None
+    }
+    first: dict[str, str] = {}
+    for split, items in splits.items():
+        for item in items:
+            if first.setdefault(item, split) != split:
+                raise InputError(
+                    f'{where}: {item!r} is in {first[item]} and in {split}; keep one of them.'
+                )
+    return dict(splits=splits)
 
 
 def _classes(value: Any, where: str) -> dict[str, Any]:
@@ -156,20 +164,26 @@ def _classes(value: Any, where: str) -> dict[str, Any]:
         raise InputError(f'{where}: each code needs one name, or ~ to be ignored; correct it.')
     values: dict[str, Any] = dict(classes=ClassCodes.of_codes(named, where))
     if FILE_KEY in value:
-        values['names'] = PathPattern(value[FILE_KEY], where)
+        files = _patterns(value[FILE_KEY], where)
+        if len(files) > 1:
+            raise InputError(f'{where}: {FILE_KEY} has several patterns; give one.')
+        values['names'] = files[0]
     return values
 
 
 def _units(value: Any, where: str) -> dict[str, Any]:
     """Words for the units of boxes, or the meters per unit of depth."""
     words = texts(value, where)
-    if words[0] in METERS:
-        return dict(meters=METERS[words[0]])
+    if len(words) > 1:  # depth has a single word or number
+        return dict(units=BoxUnits.of([choose(word, WORDS, where) for word in words], where))
+    [word] = words
+    if word in METERS:
+        return dict(meters=METERS[word])
     try:
-        meters = float(words[0])
+        meters = float(word)
     except ValueError:
-        known = [*WORDS, *METERS]
-        return dict(units=BoxUnits.of([choose(word, known, where) for word in words], where))
+        choose(word, [*WORDS, *METERS], where)
+        return dict(units=BoxUnits.of([word], where))
     if not 0 < meters < float('inf'):
         raise InputError(f'{where}: {value!r} is not a number of meters per unit; correct it.')
     return dict(meters=meters)

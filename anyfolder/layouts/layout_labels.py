@@ -36,9 +36,13 @@ CONTENTS: dict[str, Callable[[FileContents, Path], Any]] = {
 CLASS_NUMBERS = [*map(str, range(10_000))]
 
 
-def format_named(name: str) -> Format:
-    """The format by its name in a layout: ``'voc'`` is Pascal VOC."""
-    return next(one for one in (*FORMATS, *PUBLIC_FORMATS) if key_of_format(one) == name)
+def format_named(name: str, suffix: str) -> Format:
+    """The format by its name in a layout, ``'voc'`` for Pascal VOC, and by the suffix of a file.
+
+    VGG Image Annotator writes JSON and tables. For any other suffix, it is the first one.
+    """
+    named = [one for one in (*FORMATS, *PUBLIC_FORMATS) if key_of_format(one) == name]
+    return next((one for one in named if suffix in one.suffixes), named[0])
 
 
 def key_of_format(format: Format) -> str:
@@ -61,8 +65,8 @@ def parsed_images(
     Raises:
         InputError: if a file is incomplete, or its suffix is not one of the format.
     """
-    format = format_named(folder.layout.format)
     for file in folder.labels:
+        format = format_named(folder.layout.format, file.path.suffix.lower())
         parsed = _parse(folder, format, file)
         folder.findings.note_all(parsed.faults)
         names += parsed.names
@@ -73,7 +77,7 @@ def parsed_images(
                 path = folder.image_named(image.name, file)
             if path:
                 split_field = {'split': image.split} if image.split else {}
-                folder.label_fields[path] = {**file.fields, **split_field}
+                folder.add_label_fields(path, {**file.fields, **split_field})
                 yield path, image, file
 
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from anyfolder.errors import InputError
 from anyfolder.readers.build_listing import DEPTH, MASKS, build_listing
 from anyfolder.readers.depth_range import DepthRange, check_depth
 from anyfolder.readers.drawn_masks import with_drawn_masks
@@ -24,7 +25,7 @@ def read_masks(folder: LaidOutFolder) -> Listing:
 
     Raises:
         InputError: see :func:`~anyfolder.readers.build_listing.build_listing`, and for a value
-            without a name.
+            without a name, or more than 255 classes.
     """
     layout, findings = folder.layout, folder.findings
     if layout.format != 'masks' and 'mask' not in layout.named_columns:
@@ -42,6 +43,11 @@ def read_masks(folder: LaidOutFolder) -> Listing:
                 # With others: '*', classes appear that the layout does not list.
                 if name is not None and name not in number_of_name:
                     number_of_name[name] = len(number_of_name)
+                if name is not None and number_of_name[name] >= NOT_LABELED:
+                    raise InputError(
+                        f'{str(record.mask)!r} has a pixel of {name!r}, after {NOT_LABELED} other '
+                        'classes, but masks have at most that many; name fewer in classes.'
+                    )
                 number_of_value[value] = NOT_LABELED if name is None else number_of_name[name]
             present = {number_of_value[value] for value in probed.counts} - {NOT_LABELED}
             record.labels = tuple(

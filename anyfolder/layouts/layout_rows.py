@@ -18,6 +18,9 @@ ROW_MISFIT = ('lines do not have the columns of the layout', 'correct them, or c
 CLASS_COLUMNS = {'class', 'classes', 'flags'}  # columns with classes
 # Columns about the image rather than about an object in it.
 IMAGE_COLUMNS = {'split', 'group', 'mask', 'image_width', 'image_height'}
+# Fields of a table's path that are further parts of the group, such as group_sign.
+FURTHER_GROUP = 'group_'
+TWO_GROUPS = ('rows give an image two groups', 'keep one of them')
 
 
 @dataclass(slots=True)
@@ -28,12 +31,18 @@ class ImageRows:
         origin: the position of the first row, or the table if it belongs to this image only; for
             messages.
         fields: the value of each column of :data:`IMAGE_COLUMNS`.
+        group: the last value of the column ``group``, of which an image should have one.
+        splits: all values of the column or the field ``split``; an image can have several.
+        masks: all values of the column ``mask``, of which an image should have one.
         labels: the rows with a class column and no box or polygon.
         objects: the rows with a box or a polygon, each with its position for messages.
     """
 
     origin: str
     fields: dict[str, str] = field(default_factory=dict)
+    group: str = ''
+    splits: dict[str, None] = field(default_factory=dict)
+    masks: dict[str, None] = field(default_factory=dict)
     labels: list[Row] = field(default_factory=list)
     objects: list[tuple[str, Row]] = field(default_factory=list)
 
@@ -67,8 +76,8 @@ class LayoutRows:
         self._image_of_label_file, self._image_named = image_of_label_file, image_named
         self._findings = findings
         self.of_image: dict[Path, ImageRows] = {}
-        # The images by a column that joins tables and a value in it.
-        self._joined: dict[tuple[str, str], list[Path]] = defaultdict(list)
+        # The images, each once, by a column that joins tables and a value in it.
+        self._joined: dict[tuple[str, str], dict[Path, None]] = defaultdict(dict)
         tables = [(file, self._columns_of(layout, file)) for file in files]
         # Tables that name images come first, since the others may be joined to them.
         for file, columns in tables:
@@ -100,7 +109,7 @@ class LayoutRows:
                 self._add(path, position, row, columns)
                 for key in keys:
                     if row.get(key):
-                        self._joined[key, row[key]].append(path)
+                        self._joined[key, row[key]][path] = None
 
     def _read_of_one_image(self, file: MatchedFile, columns: Columns) -> None:
         """Read a table of one image."""
@@ -132,15 +141,29 @@ class LayoutRows:
     def _start(self, path: Path, origin: str, file: MatchedFile) -> None:
         """Begin the rows of an image. Fields in the table's path, such as its split, are kept."""
         if path not in self.of_image:
-            fields = {name: file.fields[name] for name in IMAGE_COLUMNS & file.fields.keys()}
+            fields = {
+                name: text
+                for name, text in file.fields.items()
+                if name in IMAGE_COLUMNS or name.startswith(FURTHER_GROUP)
+            }
             self.of_image[path] = ImageRows(origin, fields)
+        if split := file.fields.get('split'):
+            self.of_image[path].splits[split] = None
 
     def _add(self, path: Path, position: str, row: Row, columns: Columns) -> None:
         """Add a row to those of an image, which :meth:`_start` has begun."""
         rows = self.of_image[path]
+        if row.get('group') and rows.group not in ('', row['group']):
+            where = f'{rows.group!r} and {row["group"]!r}, {position}'
+            self._findings.reject(*TWO_GROUPS, where)
+        rows.group = row.get('group') or rows.group
         for name in IMAGE_COLUMNS & row.keys():
             if row[name]:
                 rows.fields[name] = row[name]
+        if row.get('split'):
+            rows.splits[row['split']] = None
+        if row.get('mask'):
+            rows.masks[row['mask']] = None
         if columns.shape and all(row.get(name) for name in columns.shape):
             rows.objects.append((position, row))
         elif not CLASS_COLUMNS.isdisjoint(row):

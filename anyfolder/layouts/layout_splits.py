@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from anyfolder.errors import InputError
@@ -11,6 +12,7 @@ from anyfolder.readers.splits import SPLITS, Split, split_of
 from .columns import Columns
 from .layout import Layout
 from .layout_files import LayoutImages, MatchedFile, matching
+from .layout_keys import FILE_MARKS
 from .path_pattern import PathPattern
 from .table_rows import rows_in
 
@@ -28,7 +30,7 @@ class LayoutSplits:
         folder: the folder of the layout.
         images: the images.
         others: the other files in the folder.
-        values: the value of the field or column ``split`` for each image that has one.
+        values: the values of the field or column ``split`` for each image.
         findings: collects the lines of lists that name no image, or several.
 
     Attributes:
@@ -46,23 +48,27 @@ class LayoutSplits:
         folder: Path,
         images: LayoutImages,
         others: Sequence[Path],
-        values: Mapping[Path, str],
+        values: Mapping[Path, Sequence[str]],
         findings: Findings,
     ) -> None:
         self._layout, self._folder, self._images = layout, folder, images
         self._others, self._findings = others, findings
         self.lists: list[Path] = []
         stated: dict[Path, set[Split]] = defaultdict(set)
-        used_values = dict.fromkeys(values.values())
+        used_values = dict.fromkeys(chain.from_iterable(values.values()))
+        # If `splits` name all values that occur, the others are of parts that are not there.
+        named = {item for items in layout.splits.values() for item in items}
+        self._may_lack_values = bool(used_values) and used_values.keys() <= named
         for split, items in layout.splits.items():
             for item in items:
                 if item not in used_values:  # so it is a pattern of images or of lists
                     for path in self._images_of_item(item, split):
                         stated[path].add(split)
         split_of_value = {value: self._split_of(value) for value in used_values}
-        for path, value in values.items():
-            if split := split_of_value[value]:
-                stated[path].add(split)
+        for path, values_of_image in values.items():
+            for value in values_of_image:
+                if split := split_of_value[value]:
+                    stated[path].add(split)
         # If an image has several splits, the one furthest from training is used.
         self.split_of_image = {
             path: max(splits, key=SPLITS.index) for path, splits in stated.items()
@@ -90,11 +96,15 @@ class LayoutSplits:
             yield from (image.path for image in images)
             return
         lists = list(matching(self._folder, self._others, pattern))
-        if not lists and '*' not in item:
+        if not lists and self._may_lack_values and not {*FILE_MARKS} & {*item}:
+            self._findings.warn('values of splits that no labeled image has', item)
+        elif not lists and '*' not in item:
             raise InputError(
                 f'{self._layout.file!r}: splits: {split}: {item!r} is not an existing list, '
                 'a pattern of images, or a value of a field or column split; correct it.'
             )
+        elif not lists and not self._layout.is_known:
+            self._findings.warn('patterns of splits that match no image and no list', item)
         self.lists += [file.path for file in lists]
         for file in lists:
             yield from self._images_in_list(file)

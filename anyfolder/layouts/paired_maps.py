@@ -29,7 +29,7 @@ def maps_by_fields(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
     """Each image, the map whose path has the same fields, and that path as text, for messages."""
     for file in folder.labels:
         if path := folder.image_of_label_file(file):
-            folder.label_fields[path] = file.fields
+            folder.add_label_fields(path, file.fields)
             yield path, file.path, str(file.path)
 
 
@@ -39,8 +39,12 @@ def _maps_in_tables(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
     candidates = (path for path in [*tree.images, *tree.others] if path not in images)
     maps = LayoutImages(MatchedFile(path, path.as_posix(), {}) for path in candidates)
     table = folder.labels[0]  # among maps of the same name, one in the table's folder is preferred
-    for path, rows in folder.rows.items():
-        name = rows.fields.get('mask', '')
+    rows_and_names = (
+        (path, rows, name)
+        for path, rows in folder.rows.items()
+        for name in rows.masks or [rows.fields.get('mask', '')]
+    )
+    for path, rows, name in rows_and_names:
         matches = maps.named(name, table) if name else ()
         if len(matches) == 1:
             yield path, matches[0].path, rows.origin

@@ -25,7 +25,7 @@ from anyfolder.readers.class_names import nfc
 # Maximum in the name of a folder or file: with more, matching could backtrack for very long.
 MAX_WILDCARDS = 4
 TOKEN = re.compile(
-    r'\*\*/|\*\*$|\*|\{(?P<field>[A-Za-z_]\w*)(?::(?P<form>[^{}]*(?:\{\d+\}[^{}]*)*))?\}|[{}]'
+    r'\*\*/|\*\*$|\*|\{(?P<field>[A-Za-z_]\w*)(?::(?P<form>[^{}]*(?:\{\d+(?:,\d*)?\}[^{}]*)*))?\}|[{}]'
 )
 FORMS = {None: '[^/]*', '**': '.*'}  # the expressions of `*` or `{name}`, and of `{name:**}`
 # The repetitions in a regular expression, each of which counts as a wildcard.
@@ -58,11 +58,11 @@ class PathPattern:
                 f'{what} is not a path below the folder; write it relative to the folder, with /.'
             )
         expression = ''
-        for part in re.split(r'(?<=/)', text):
+        for part in re.split(r'(?<=/)', nfc(text)):  # `match` composes letters, too
             expression += self._expression_of(part, what)
         try:
             self._matches = re.compile(expression).fullmatch
-        except re.error as error:
+        except (re.error, OverflowError) as error:  # the latter for too large a repetition
             raise InputError(f'{what} is not a regular expression ({error}); correct it.') from None
 
     def _expression_of(self, part: str, what: str) -> str:

@@ -50,5 +50,8 @@ def read_by_layout(
     if task == 'panoptic':
         images = list(laid_out.images.of_path)
         files = [file.path for file in laid_out.labels]
-        return read_panoptic_folder(tree.limited_to(images, files), skip_invalid), None
+        listing = read_panoptic_folder(tree.limited_to(images, files), skip_invalid)
+        if layout.note:
+            listing.findings.warn(f'read as {layout.title} unpacks', layout.note)
+        return listing, None
     return read_boxes(laid_out, with_masks=task == 'instance'), None

@@ -17,6 +17,7 @@ SEPARATORS = '|;,'
 # A rotated box is a polygon here, whose upright rectangle `to_pixels` takes for the box.
 ROTATED = 'rotated boxes, replaced by the upright rectangle around them'
 IGNORED = 'objects of a class that the layout ignores, neither trained on nor counted'
+FLAGS = dict(true='1', yes='1', false='0', no='0')  # words for the numbers of flags
 
 
 def objects_in(
@@ -38,15 +39,18 @@ def objects_in(
     only_name = codes.classes[0] if len(codes.classes) == 1 else None
     instances = []
     for position, row in rows.objects:
-        instance, code = _read_object(row, units, position, findings), row.get('class', image_code)
+        instance = _read_object(row, units, position, findings)
+        # An empty value is no class, unless `classes` name it, as by '*'.
+        code = row.get('class') or image_code or row.get('class')
         if instance is None:
             findings.reject('objects have no numeric box or polygon', 'correct them', position)
         elif code is None and only_name is None:
             remedy = 'add the column class, or a single name in classes'
             findings.reject('objects have no class', remedy, position)
-        elif set_class_name(instance, code, codes, findings, only_name):
-            instance.crowd = instance.crowd or _is_ignored(row)
-            instances.append(instance)
+        else:
+            instance.crowd = _is_ignored(row)
+            if set_class_name(instance, code, codes, findings, only_name):
+                instances.append(instance)
     return instances
 
 
@@ -63,13 +67,16 @@ def set_class_name(
     counted.
 
     Returns:
-        False if the object is rejected, since its code has no name.
+        False if the object is rejected, since its code is empty or has no name.
     """
     try:
         name = only_name if code is None else codes.name_of(code)
     except KeyError:
         where = f'{code!r}, {instance.origin}'
         findings.reject('objects have a class without a name', codes.remedy(str(code)), where)
+        return False
+    if name == '' and not instance.crowd:
+        findings.reject('objects have no class', 'name it', instance.origin)
         return False
     if name is None:
         findings.warn(IGNORED, f'{code!r}, {instance.origin}')
@@ -80,7 +87,8 @@ def set_class_name(
 
 def _is_ignored(row: Row) -> bool:
     """Whether the column ``ignored`` or ``valid`` says that the object of a row is ignored."""
-    flags = [NUMBER.fullmatch(row.get(name, '')) for name in ('ignored', 'valid')]
+    texts = (row.get(name, '').casefold() for name in ('ignored', 'valid'))
+    flags = [NUMBER.fullmatch(FLAGS.get(text, text)) for text in texts]
     ignored, valid = (float(flag[0]) if flag else None for flag in flags)
     return (ignored or 0) > 0 or valid == 0
 
@@ -88,18 +96,20 @@ def _is_ignored(row: Row) -> bool:
 def _read_object(row: Row, units: BoxUnits, position: str, findings: Findings) -> Instance | None:
     """An object without its class; None if its values are not a box or polygon.
 
-    Corners ``x1, y1, ...`` become a polygon, since their box may be rotated.
+    A polygon is preferred to a box, if the row has both. Corners ``x1, y1, ...`` become a polygon,
+    since their box may be rotated.
     """
-    if 'points' in row or 'x1' in row:
+    has_corners = row.keys() >= {*CORNERS}
+    if row.get('points') or has_corners:
         texts = (
-            NUMBER.findall(row['points']) if 'points' in row else [row[name] for name in CORNERS]
+            NUMBER.findall(row['points']) if row.get('points') else [row[name] for name in CORNERS]
         )
         points = [*map(float, texts)]
-        if 'x1' in row and not _is_upright(points):
+        if has_corners and not _is_upright(points):
             findings.warn(ROTATED, position)
         polygon = Instance(name='', box=(), segmentation=[points], origin=position)
         return units.apply(polygon) if len(points) >= 6 else None
-    if 'box' in row:
+    if row.get('box'):
         numbers = [float(text) for text in NUMBER.findall(row['box'])]
         box = Instance(name='', box=numbers, origin=position)
         return units.apply(box) if len(numbers) == 4 else None

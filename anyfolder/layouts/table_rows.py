@@ -12,12 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, rejecting
 from anyfolder.readers.label_structures import text_of_key
 from anyfolder.readers.tables import NUMBER, read_objects
-from anyfolder.text import read_text
+from anyfolder.text import lines_in, read_text
 
-from .columns import IGNORED_REST, NOTHING, NUMBER_COLUMNS, TAKE_REST, Columns
+from .columns import IGNORED_REST, NOTHING, NUMBER_COLUMNS, NUMBER_GROUPS, TAKE_REST, Columns
 from .nearest import did_you_mean
 
 SEPARATORS = (',', ';', '\t', '|', ' ')  # between values; a space is any number of spaces
@@ -76,10 +76,7 @@ class TableForm(NamedTuple):
         if row is None or not all(NUMBER_LIST.fullmatch(row.get(name, '')) for name in TAKE_REST):
             return None
         if self.class_indices:
-            flag_of = {name: values[i].strip().casefold() for name, i in self.class_indices.items()}
-            if not {*flag_of.values()} <= {*ON, *OFF}:
-                return None
-            row['classes'] = tuple(name for name, flag in flag_of.items() if flag in ON)
+            return _with_classes(row, {name: values[i] for name, i in self.class_indices.items()})
         return row
 
 
@@ -87,20 +84,23 @@ def rows_in(file: Path, columns: Columns) -> Iterator[tuple[str, Row | None]]:
     """The rows of a table, each with its position for messages; None if a row does not fit.
 
     Raises:
-        InputError: if its header lacks a title, or if no line has such columns.
+        InputError: if its header lacks a title, if no line has such columns, or if it exceeds a
+            limit or is not a table.
     """
     if file.suffix.lower() == '.jsonl':
         yield from _rows_in_jsonl(file, columns)
         return
-    lines = read_text(file).splitlines()
+    lines = lines_in(read_text(file), file)
     if not any(map(str.strip, lines)):
         return
-    if columns.order:
-        form = _form_without_header(lines, file, columns)
-    else:
-        form = _form_by_header(lines, file, columns)
-    for number, values in _values(lines, form):
-        yield f'line {number} of {file}', form.row(values)
+    # An error of csv is, for example, a quote that never ends.
+    with rejecting(f'{str(file)!r} is not a table', 'correct it', (csv.Error,)):
+        if columns.order:
+            form = _form_without_header(lines, file, columns)
+        else:
+            form = _form_by_header(lines, file, columns)
+        for number, values in _values(lines, form):
+            yield f'line {number} of {file}', form.row(values)
 
 
 def _values(lines: Sequence[str], form: TableForm) -> Iterator[tuple[int, list[str]]]:
@@ -135,6 +135,7 @@ def _form_without_header(lines: Sequence[str], file: Path, columns: Columns) -> 
     for start, line in enumerate(islice(lines, FIRST_LINES)):
         if not _may_begin(line):
             continue
+        fitting: list[TableForm] = []
         for separator in SEPARATORS:
             # A last column that is a list or a name takes all further values, since these can
             # contain the separator.
@@ -145,8 +146,15 @@ def _form_without_header(lines: Sequence[str], file: Path, columns: Columns) -> 
             form = TableForm(
                 start, separator, indices, class_indices={}, width=len(order), extra_values=further
             )
-            if form.row(_values_of_line(line, separator)) is not None:
+            values = _values_of_line(line, separator)
+            if form.row(values) is None:
+                continue
+            # A whole line is one value by any separator that it lacks, but `image, ...` has more.
+            if len(values) > 1 or extra_values != 'ignored':
                 return form
+            fitting.append(form)
+        if fitting:
+            return fitting[0]
     raise InputError(
         f'{str(file)!r} has no line with the columns {", ".join(columns.order)}, but lines such as '
         f'{next(filter(str.strip, lines))!r}; correct columns, where {NOTHING} is an unused value '
@@ -163,7 +171,8 @@ def _form_by_header(lines: Sequence[str], file: Path, columns: Columns) -> Table
     titles = columns.titles or {}
     wanted, best = {*titles.values(), *columns.class_titles}, list[str]()
     for start, line in enumerate(islice(lines, FIRST_LINES)):
-        if not _may_begin(line):
+        # The first title may have the mark of a comment, such as VIA's #filename.
+        if not (_may_begin(line) or line.lstrip().startswith(tuple(wanted))):
             continue
         for separator in SEPARATORS:
             header = [title.strip() for title in _values_of_line(line, separator)]
@@ -200,25 +209,57 @@ def _rows_in_jsonl(file: Path, columns: Columns) -> Iterator[tuple[str, Row | No
 
     A row lacks the columns whose key is missing or null.
     """
+    if columns.order:
+        raise InputError(
+            f'{str(file)!r} has keys rather than an order of values; write columns as names and '
+            'keys, as in columns: {image: file_name}.'
+        )
     for number, content in enumerate(read_objects(file), 1):
-        row: dict[str, str] = {}
-        for name, title in (columns.titles or {}).items():
-            value = content.get(title)
-            if title not in content:
-                outer = content.get(INNER_KEY.sub('', title))
-                if isinstance(outer, dict):
-                    value = outer.get(title.rpartition('.')[2])
-            if value is not None:
-                row[name] = value.strip() if isinstance(value, str) else json.dumps(value)
-        yield f'line {number} of {file}', _check_numbers(row, may_be_empty=True)
+        texts = {
+            name: text
+            for name, title in (columns.titles or {}).items()
+            if (text := _text_at(content, title)) is not None
+        }
+        row = _check_numbers(texts, may_be_empty=True)
+        # A box needs all of its numbers; without any, the image has no object.
+        if row and len({bool(row.get(name)) for name in columns.shape or ()}) > 1:
+            row = None
+        if row is not None and columns.class_titles:
+            row = _with_classes(
+                row, {title: _text_at(content, title) or '' for title in columns.class_titles}
+            )
+        yield f'line {number} of {file}', row
+
+
+def _text_at(content: Mapping[str, Any], title: str) -> str | None:
+    """The value of a key, or of ``outer.inner``, as text; None if it is missing or null."""
+    value = content.get(title)
+    if title not in content:
+        outer = content.get(INNER_KEY.sub('', title))
+        if isinstance(outer, dict):
+            value = outer.get(title.rpartition('.')[2])
+    if value is None:
+        return None
+    return value.strip() if isinstance(value, str) else json.dumps(value)
+
+
+def _with_classes(row: dict[str, Any], flag_of: Mapping[str, str]) -> dict[str, Any] | None:
+    """The row with the column ``classes``, the names whose flag is on; None if one is no flag."""
+    flags = {name: flag.strip().casefold() for name, flag in flag_of.items()}
+    if not {*flags.values()} <= {*ON, *OFF}:
+        return None
+    return {**row, 'classes': tuple(name for name, flag in flags.items() if flag in ON)}
 
 
 def _check_numbers(row: dict[str, Any], may_be_empty: bool) -> dict[str, Any] | None:
     """The row if its numbers are numbers, else None.
 
-    If they may be empty and all are, as for an image without an object, they are left out.
+    If they may be empty, and all of a group are, they are left out: an image without an object has
+    no box, but may have a size.
     """
     numbers = NUMBER_COLUMNS & row.keys()
-    if may_be_empty and not any(row[name] for name in numbers):
-        return {name: value for name, value in row.items() if name not in numbers}
+    for group in NUMBER_GROUPS if may_be_empty else ():
+        if not any(row[name] for name in numbers & group):
+            row = {name: value for name, value in row.items() if name not in numbers & group}
+            numbers -= group
     return row if all(NUMBER.fullmatch(row[name]) for name in numbers) else None

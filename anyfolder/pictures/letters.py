@@ -90,7 +90,9 @@ def installed_fonts() -> list[tuple[str, str]]:
 def _fonts_in_folders() -> Iterator[tuple[str, str]]:
     """The names and files of the upright fonts in the folders of the system and of the user."""
     for folder in FONT_FOLDERS:
-        for file in sorted(Path(folder).expanduser().rglob('*')):
+        with suppress(RuntimeError):  # the user may have no home, as in a container
+            folder = str(Path(folder).expanduser())
+        for file in sorted(Path(folder).rglob('*')):
             if file.suffix.lower() in ('.ttf', '.otf', '.ttc'):
                 with suppress(OSError):
                     name, style = _open_font(str(file)).getname()
@@ -129,6 +131,8 @@ def described(text: str, fonts: Sequence[tuple[str, str]], is_shaped: bool) -> s
             unicodedata.bidirectional(letter) in FROM_THE_RIGHT
             or unicodedata.category(letter) in MARKS
         )
+        if not fonts:
+            return letter.isascii()  # OpenCV draws the line
         return (is_shaped or not needs_shaping) and any(has_letter(font, letter) for font in fonts)
 
     runs = [(drawn, ''.join(run)) for drawn, run in groupby(text, is_drawn)]

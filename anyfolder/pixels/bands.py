@@ -165,7 +165,7 @@ def _tiff_shape(file: BinaryIO) -> tuple[int, int, int] | None:
         alike = all((_size(page), _samples(page)) == (size, 1) for page in pages)
         return (*size, len(pages)) if alike else None
     bands = samples - sum(kind in ALPHA for kind in pages[0].get(EXTRA_SAMPLES_TAG, ()))
-    return None if bands in (1, 3) else (*size, bands)
+    return None if bands < 2 or bands == 3 else (*size, bands)  # some files state too many extras
 
 
 def _size(tags: Tags) -> tuple[int, int]:

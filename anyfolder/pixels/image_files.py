@@ -99,6 +99,21 @@ def image_files(paths: Sequence[str], may_be_empty: bool = False) -> list[str]:
     return files
 
 
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a folder, or leads to one; false for a link to itself."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _is_regular(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # from a link to itself
+        return False
+
+
 def walk_files(
     folder: Path,
     is_skipped: Callable[[Path], bool] = lambda folder: False,
@@ -118,8 +133,11 @@ def walk_files(
     Raises:
         InputError: if folders are nested too deeply.
     """
-    # The path by which each real folder was visited first.
-    path_of = {parent.resolve(): parent for parent in folder.absolute().parents}
+    # The path by which each real folder was visited first. Those above `folder` count as visited,
+    # but the parents of ../.. include that folder itself, and folders in it.
+    root = folder.resolve()
+    above = {parent.resolve(): parent for parent in (*root.parents, *folder.absolute().parents)}
+    path_of = {real: path for real, path in above.items() if root not in (real, *real.parents)}
 
     def walk(current: Path, level: int = 1) -> Iterator[Path]:
         check_limit(folder, 'levels of folders', level)
@@ -133,10 +151,12 @@ def walk_files(
             if is_os_metadata(entry):
                 continue
             path = current / entry.name
-            if entry.is_dir():
+            if is_folder(entry):
                 if not is_skipped(path):
                     yield from walk(path, level + 1)
-            elif entry.is_file() or (entry.is_symlink() and path.suffix.lower() in IMAGE_SUFFIXES):
+            elif _is_regular(entry) or (
+                entry.is_symlink() and path.suffix.lower() in IMAGE_SUFFIXES
+            ):
                 yield path
 
     yield from walk(folder)

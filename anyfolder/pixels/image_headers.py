@@ -84,7 +84,8 @@ def header_of(source: Source) -> Header:
             # Pillow shows 16 bits in the mode, as in I;16, or in the arguments of its decoder. For
             # PPM, which can have any bit depth, these end with the largest value.
             description = f'{image.mode} {image.format} {getattr(image, "tile", "")}'
-            if re.search(r';16|PPM.*, \d{4,}\)', description):
+            largest = re.search(r' PPM .*, (\d+)\)\)\]$', description)
+            if ';16' in description or (largest and int(largest[1]) > 255):
                 bits = 16
     size = (height, width) if orientation in ON_ITS_SIDE else (width, height)
     return Header(size, bits=bits, orientation=orientation)

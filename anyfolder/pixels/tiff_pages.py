@@ -50,10 +50,12 @@ class _Reader:
         count_size: the bytes of the number of tags of a page.
         address_size: the bytes of an address, and of the number of values of a tag.
         tag_size: the bytes of a tag.
+        page_bytes: the bytes of the tags of all pages that were read.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.length = file, file.seek(0, os.SEEK_END)
+        self.page_bytes = 0
         file.seek(0)
         head = file.read(16)
         self.is_little = head.startswith(b'II')
@@ -84,6 +86,9 @@ class _Reader:
         """
         self.file.seek(min(offset, self.length))
         content = self.read(self.number(self.read(self.count_size)) * self.tag_size)
+        self.page_bytes += len(content)
+        if self.page_bytes > self.length:
+            raise ValueError('its pages overlap, and claim more bytes than the file has')
         next_offset = self.number(self.read(self.address_size))
         tags, claimed = {}, 0
         for start in range(0, len(content), self.tag_size):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anyfolder.errors import rejecting
+from anyfolder.errors import InputError, rejecting
 
 from .arrays import hdf5_array, open_archive
 
@@ -41,7 +41,7 @@ def slices_of(path: str) -> list[str]:
     """The names of the slices in a volume; for any other file, or a slice, only its own name.
 
     Raises:
-        InputError: if a volume cannot be read.
+        InputError: if a volume cannot be read, or has no slices.
         MissingExtraError: for HDF5 without h5py.
     """
     file, number = file_and_number(path)
@@ -49,6 +49,8 @@ def slices_of(path: str) -> list[str]:
         return [path]
     with rejecting(f'The volume {path!r} cannot be read', 'leave it out, or save it again'):
         count = number_of_slices(path)
+    if not count:
+        raise InputError(f'The volume {path!r} has no slices; leave it out.')
     digits = len(str(count - 1))  # zeros in front, so that names sort as numbers do
     return [f'{path}[{i:0{digits}}]' for i in range(count)]
 

@@ -38,7 +38,11 @@ MERGES = 'a0: &a0 {k: x}\n' + ''.join(
         ('x.yaml', '[' * 20_000, 'YAML'),
         ('x.yaml', 'a: !!python/object/apply:os.getcwd []', 'not YAML of plain values'),
         ('x.yaml', 'a: 2020-13-40', 'not YAML of plain values'),
+        ('x.yaml', 'a: !!bool maybe', 'not YAML of plain values'),
+        ('x.yaml', 'a: !!timestamp now', 'not YAML of plain values'),
+        ('x.yaml', 'a: !!int ""', 'not YAML of plain values'),
         ('x.yaml', 'a: ' + '9' * 10_000, 'not YAML of plain values'),
+        ('x.yaml', 'a: 1' + ':0' * 1001, 'a number of more than 1000 parts with colons'),
         ('x.xml', LAUGHS, 'defines entities'),
         ('x.xml', '<a>' * 200 + '</a>' * 200, 'more than 100 levels of XML'),
         ('x.xml', '<a>', 'not XML'),
@@ -91,6 +95,8 @@ def test_limits_can_be_raised(monkeypatch):
     assert limits.limit('levels of JSON') == 200
     with rejects('more than 200 levels of JSON.* ANYFOLDER_LIMITS=20 in the environment'):
         limits.check_limit('x', 'levels of JSON', 201)
+    monkeypatch.setenv(limits.VARIABLE, '1e308')
+    limits.check_limit('x', 'bytes of text', 1 << 40)
     monkeypatch.setenv(limits.VARIABLE, 'many')
     with rejects("ANYFOLDER_LIMITS='many' in the environment is not a positive number"):
         limits.limit('levels of JSON')

@@ -1,9 +1,12 @@
 """The command anyfolder: its output and its exit status."""
 
+import io
 import json
 
+import numpy as np
 import pytest
 from image_folders import write_coco, write_digits
+from PIL import Image
 
 from anyfolder.__main__ import FORMAT_NAMES, TASK_NAMES, main
 from anyfolder.reading import TASKS
@@ -123,6 +126,7 @@ def test_show_draws_a_sheet_and_writes_nothing_else(tmp_path, capsys, monkeypatc
     monkeypatch.chdir(tmp_path / 'here')
     before = tree_of(tmp_path / 'in')
     assert main(['show', '../in']) == 0
+    assert main(['show', '../in/digit 0/..']) == 0
     assert capsys.readouterr().out.endswith('The labels are in in_labels.png.\n')
     assert [path.name for path in (tmp_path / 'here').iterdir()] == ['in_labels.png']
     assert main(['show', '../in', '--out', 'a/b.png', '--json']) == 0
@@ -149,3 +153,31 @@ def test_check_reads_by_a_layout(tmp_path, capsys):
     (tmp_path / 'mine.yaml').write_text('formt: folders\n')
     assert main(['check', str(tmp_path / 'in'), '--layout', str(tmp_path / 'mine.yaml')]) == 1
     assert 'mine.yaml' in capsys.readouterr().err
+
+
+def test_control_characters_of_file_names_are_escaped(tmp_path, capsys):
+    """The suffix of a file that is left out is part of the finding."""
+    (write_digits(tmp_path) / 'notes.\x1b[2Jx').write_text('-')
+    assert main(['check', str(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    assert r'- files left out, .\x1b[2jx: 1, the first is notes.\x1b[2Jx' in output
+    assert '\x1b' not in output
+
+
+def test_sizes_of_equal_area_are_told_apart(tmp_path, capsys):
+    for i in range(6):
+        path = tmp_path / 'ab'[i // 3] / f'{i}.png'
+        path.parent.mkdir(exist_ok=True)
+        height, width = (8, 6) if i % 3 == 2 else (6, 8)
+        Image.fromarray(np.full((height, width, 3), 40 * i, np.uint8)).save(path)
+    assert main(['check', str(tmp_path)]) == 0
+    assert 'Sizes from 6 x 8 to 8 x 6 pixels, median 8 x 6.' in capsys.readouterr().out
+
+
+def test_letters_that_the_output_lacks_are_escaped(tmp_path, monkeypatch):
+    (write_digits(tmp_path) / 'digit 0').rename(tmp_path / 'caf\u00e9')
+    output = io.TextIOWrapper(io.BytesIO(), encoding='ascii')
+    monkeypatch.setattr('sys.stdout', output)
+    assert main(['check', str(tmp_path)]) == 0
+    output.flush()
+    assert b'Classes: caf\\xe9, digit 1, digit 2' in output.buffer.getvalue()

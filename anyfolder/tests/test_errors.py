@@ -31,3 +31,7 @@ def test_named_errors_keep_their_class_and_attributes(error):
 def test_errors_with_the_path_stay_unchanged():
     error = UnclearError("two tables in 'cats'")
     assert named(error) is error
+
+
+def test_path_within_a_word_does_not_name_it():
+    assert str(named(InputError('concats 2 images'))) == "'cats': concats 2 images"

@@ -11,6 +11,7 @@ from image_folders import scenes, write_depth, write_digits, write_masks, write_
 from rejection import rejects
 
 import anyfolder
+from anyfolder.wording import as_flag, using_words
 
 
 @pytest.mark.parametrize('write', BOXES, ids=lambda write: write.__name__)
@@ -107,6 +108,8 @@ def test_errors_name_the_folder_and_the_arguments(tmp_path):
         anyfolder.read(tmp_path / 'none')
     with rejects("^task='speech' is not one of classification, detection"):
         anyfolder.read(tmp_path, 'speech')
+    with rejects('^depth_scale=0 is not a number above 0'):
+        anyfolder.read(tmp_path, 'depth', depth_scale=0)
     write_depth(tmp_path)
     for file in (tmp_path / 'depth').iterdir():
         file.write_bytes(b'')
@@ -128,3 +131,21 @@ def test_importing_the_package_does_not_import_numpy():
     assert all(getattr(anyfolder, name) is not None for name in anyfolder.__all__)
     with pytest.raises(AttributeError, match="module 'anyfolder' has no attribute 'red'"):
         anyfolder.red  # noqa: B018
+
+
+def test_depth_scale_of_another_task_raises(tmp_path):
+    write_digits(tmp_path)
+    with rejects("depth_scale=1.0 is only for depth, .* task='classification'; leave it out, or"):
+        anyfolder.read(tmp_path, depth_scale=1.0)
+    # 1.0 equals True, which is a flag without a value.
+    with rejects('--depth-scale 1.0 is only for depth'), using_words(as_flag):
+        anyfolder.read(tmp_path, depth_scale=1.0)
+
+
+def test_folder_without_permission_raises_one_sentence(tmp_path, monkeypatch):
+    def deny(*args):
+        raise PermissionError(13, 'Permission denied', f'{tmp_path}/secret')
+
+    monkeypatch.setattr('anyfolder.reading.Tree', deny)
+    with rejects(r"secret' cannot be read \(Permission denied\); make it readable, or remove it"):
+        anyfolder.read(tmp_path)

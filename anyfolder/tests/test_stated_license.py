@@ -18,6 +18,8 @@ def coco(*names: str) -> str:
     [
         ('data.yaml', 'nc: 1\nroboflow:\n  license: CC BY 4.0\n', 'cc-by-4.0'),
         ('data.yaml', 'nc: 1\n', ''),
+        ('data.yaml', 'license:\n', ''),
+        ('data.yaml', 'license:\nroboflow:\n  license: MIT\n', 'mit'),
         ('data.yaml', 'roboflow: [', ''),
         ('README.dataset.txt', '# cells\nLicense: BY-NC-SA 4.0\n', 'cc-by-nc-sa-4.0'),
         ('train/_annotations.coco.json', coco('Public Domain'), 'public-domain'),
@@ -38,3 +40,18 @@ def test_license_is_read_from_known_files(file, content, license, tmp_path):
 
 def test_missing_folder_states_no_license():
     assert stated_license(Path('no/folder')) == ''
+
+
+def test_folders_and_broken_links_named_like_annotations_state_no_license(tmp_path):
+    (tmp_path / 'annotations/a.json').mkdir(parents=True)
+    (tmp_path / 'annotations/b.json').symlink_to(tmp_path / 'gone')
+    assert stated_license(tmp_path) == ''
+
+
+def test_file_without_permission_states_no_license(tmp_path, monkeypatch):
+    def deny(path):
+        raise PermissionError(13, 'Permission denied', str(path))
+
+    (tmp_path / 'LICENSE').write_text('MIT License')
+    monkeypatch.setattr('anyfolder.stated_license.read_text', deny)
+    assert stated_license(tmp_path) == ''

@@ -43,6 +43,12 @@ def test_declared_encoding_is_compared_with_the_text(tmp_path, text, declared, u
         assert GUESSED_ENCODINGS.get(str(file)) == (MISDECLARED, text)
 
 
+@pytest.mark.parametrize('declared', ['undefined', 'idna', 'zlib', 'none'])
+def test_declared_encodings_that_are_none_are_ignored(tmp_path, declared):
+    (tmp_path / 'x.xml').write_text('bär', encoding='utf-8')
+    assert read_text(tmp_path / 'x.xml', declared) == 'bär'
+
+
 def test_utf_16_without_a_byte_order_mark_raises(tmp_path):
     (tmp_path / 'x.txt').write_bytes('dog\ncat\n'.encode('utf-16-le'))
     with rejects('is not UTF-8; save it as UTF-8'):

@@ -1,16 +1,17 @@
 """Write a dataset in another format. Losses are stated first, and the result is read back."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from anyfolder.complete import check_path, new_folder
-from anyfolder.dataset import Dataset, Object
+from anyfolder.dataset import Dataset, Image, Object
 from anyfolder.errors import InputError
+from anyfolder.readers.splits import Split
 from anyfolder.reading import read
-from anyfolder.wording import option
+from anyfolder.wording import counted, option
 
 from .own_folders import check_outside
 from .placed_images import PlacedImage, placed_images
@@ -117,7 +118,9 @@ class Conversion(NamedTuple):
         try:
             fault = difference(self.data, placed, read(folder, self.data.task))
         except InputError as error:
-            fault = str(error).replace(str(folder), str(self.out)).partition(';')[0]
+            # The remedy is cut off, not what follows a semicolon in the path of the folder.
+            fault = str(error).replace(str(folder), '\0').partition('; ')[0]
+            fault = fault.replace('\0', str(self.out))
         if fault:
             raise InputError(
                 f'{self.target.name} cannot hold this data: reading it back gives other data '
@@ -165,7 +168,13 @@ def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False
             )
         if lost:
             sentences.append(f'{target.name} cannot hold {lost} {what}: they are left out.')
+            before = _count(data)
             data = _leave_out(data, is_dropped)
+            if others := before - lost - _count(data):
+                sentences.append(
+                    f'{counted(others, "object")} to validate or test left out, too: none of the '
+                    'class remains to train on.'
+                )
             if not data.classes:
                 raise InputError(
                     f'{target.name} cannot hold {lost} {what}, and no other object remains to '
@@ -178,18 +187,34 @@ def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False
     return Conversion(data, target, out, sentences)
 
 
+def _count(data: Dataset) -> int:
+    return sum(len(image.objects) for _, image in data.images())
+
+
 def _leave_out(data: Dataset, is_dropped: Callable[[Dataset, Object], bool]) -> Dataset:
-    """The dataset without some objects, and without classes that lose all training objects."""
-    splits: dict[Any, Any] = {
-        split: [
-            replace(image, objects=tuple(obj for obj in image.objects if not is_dropped(data, obj)))
-            for image in images
-        ]
-        for split, images in data.splits.items()
-    }
+    """The dataset without some objects, and without classes that lose all training objects.
+
+    Objects of such a class in other splits are left out, too.
+    """
+    splits = _without(data.splits, lambda obj: is_dropped(data, obj))
     trained = {obj.label for image in splits['train'] for obj in image.objects if not obj.crowd}
+    known = {*trained, ''}  # regions to be ignored have no class
+    splits = _without(splits, lambda obj: obj.label not in known)
     classes = tuple(name for name in data.classes if name in trained)
     return replace(data, splits=splits, classes=classes)
+
+
+def _without(
+    splits: Mapping[Split, Sequence[Image]], is_dropped: Callable[[Object], bool]
+) -> dict[Split, Sequence[Image]]:
+    """The images of each split without some of their objects."""
+    return {
+        split: [
+            replace(image, objects=tuple(obj for obj in image.objects if not is_dropped(obj)))
+            for image in images
+        ]
+        for split, images in splits.items()
+    }
 
 
 def convert(
@@ -211,7 +236,7 @@ def convert(
         folder: the folder of the data, or a dataset that was read.
         out: the folder to write, completely or not at all. It must not exist, or must be empty.
         to: a key of :data:`TARGETS`.
-        task, **options: see :func:`anyfolder.read`.
+        task, **options: see :func:`anyfolder.read`; only for a folder.
         copy: whether images are copied instead of linked.
         lossy: whether objects that the format cannot hold are left out, rather than an error.
 
@@ -222,5 +247,11 @@ def convert(
         InputError: as :func:`anyfolder.read` does, if the format cannot hold the data, if ``out``
             is not empty or is inside the data, or if it cannot be written.
     """
-    data = folder if isinstance(folder, Dataset) else read(folder, task, **options)
+    if isinstance(folder, Dataset):
+        other_task = [] if task in (None, folder.task) else ['task']
+        if names := ' and '.join(map(option, [*other_task, *options])):
+            raise InputError(f'the dataset was read already; give {names} to anyfolder.read.')
+        data = folder
+    else:
+        data = read(folder, task, **options)
     return plan_conversion(data, out, to, lossy).write(copy)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from anyfolder.dataset import Dataset
 from anyfolder.errors import InputError
+from anyfolder.pixels.image_files import is_folder
 
 
 def check_outside(data: Dataset, out: Path) -> None:
@@ -46,7 +47,7 @@ def real_folders(data: Dataset) -> set[Path]:
         visited.add(folder)
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                if entry.is_dir():
+                if is_folder(entry):
                     real = os.path.realpath(entry.path)
                     to_visit.append(real)
                     if entry.is_symlink():

@@ -13,6 +13,7 @@ from unclear_scenes import UNCLEAR, box_table, box_table_without_header, boxes_n
 
 import anyfolder
 from anyfolder.errors import InputError
+from anyfolder.layouts.answers import complete_layout
 from anyfolder.layouts.layout_text import layout_as_yaml
 from anyfolder.layouts.path_pattern import PathPattern
 from anyfolder.layouts.patterns_of_files import paired_patterns, patterns_of
@@ -152,3 +153,16 @@ def test_layout_text_has_quotes_only_where_needed():
     assert layout_as_yaml(content) == (
         "format: masks\nimages: '{split}/*.jpg'\nclasses: {'0': ~, '#ff0000': 'no'}\n"
     )
+
+
+def test_damaged_mask_does_not_hide_the_error(tmp_path):
+    """Without its values, no layout is proposed."""
+    scene = Scene(tmp_path)
+    noise = np.random.default_rng(0).integers(0, 255, (30, 40), np.uint8)
+    for i in range(2):
+        scene.images(f'i/{i}.jpg')
+        scene.array(f'm/{i}.png', noise)
+    file = tmp_path / 'm/1.png'
+    file.write_bytes(file.read_bytes()[:500])
+    pairs = [(tmp_path / f'i/{i}.jpg', tmp_path / f'm/{i}.png') for i in range(2)]
+    assert complete_layout(dict(format='masks', pairs=pairs), tmp_path, 'segmentation') is None

@@ -124,3 +124,9 @@ def test_files_outside_the_folder_of_a_layout_are_left_out(tmp_path):
     data = anyfolder.read(tmp_path, 'classification')
     assert data.classes == ('AnnualCrop', 'HerbaceousVegetation', 'PermanentCrop', 'SeaLake')
     assert sum(len(part) for part in data.splits.values()) == 12
+
+
+def test_folder_with_a_link_to_itself_has_no_layout(tmp_path):
+    (tmp_path / 'again').symlink_to(tmp_path)
+    (tmp_path / 'loop').symlink_to(tmp_path / 'loop')
+    assert layouts_of_folder(tmp_path) is None

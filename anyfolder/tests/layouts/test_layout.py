@@ -3,6 +3,7 @@
 import pytest
 from rejection import rejects
 
+from anyfolder.layouts.class_codes import ClassCodes, color_of
 from anyfolder.layouts.layout import layout_of, read_layouts
 from anyfolder.layouts.layout_keys import KEYS
 
@@ -23,13 +24,23 @@ WRONG = {
     'format: coco\nlabels: a\ncolumns: [image]': 'has no columns',
     'format: masks\nlabels: a': 'needs classes',
     'format: depth\nlabels: a': 'needs units',
+    'format: panoptic\nlabels: a\nsplits: {val: b}': 'own classes and splits; remove classes',
+    'format: masks\nlabels: a\nclasses: [a]\nunits: from 1': 'no boxes in any units; remove',
+    'format: coco\nlabels: a\nunits: millimeters': 'has no depth in 0.001 m; remove units',
+    'format: table\nlabels: a\ncolumns: [image, class]\nunits: relative': 'no boxes in any units',
+    'format: depth\nlabels: a\nunits: meters\nclasses: [a]': 'has no classes; remove them',
+    'format: table\nlabels: a\ncolumns: [image, box]\nunits: 0.5': 'has no depth in 0.5 m; remove',
+    'format: [coco]': r"\['coco'\] is not one of folders",
     'format: coco\nlabels: a\ntask: depth': 'has no labels for task: depth, but detection',
     'task: detct': r"did you mean 'detection'\?",
     'units: relatve': r"did you mean 'relative'\?",
     'units: [size, center]': 'size and center contradict each other',
+    'units: [size, meters]': "'meters' is not one of size, corners, center",
+    'units: [0.001, pixels]': "'0.001' is not one of size, corners, center",
     'units: -1': 'not a number of meters per unit',
     'splits: {trian: a}': r"did you mean 'train'\?",
     'splits: train.txt': 'is not a mapping',
+    'splits: {train: [a, b], val: b}': "'b' is in train and in val; keep one of them",
     'images: {split}/a': 'is not YAML',
     'images: **/*.jpg': r'is not YAML .* quote values that begin with \*, \{ or #',
     'images: {a: b}': 'neither text nor a list of text',
@@ -43,8 +54,11 @@ WRONG = {
     'columns: [left, top]': 'left, top are no box',
     'columns: [image, image]': "names 'image' twice",
     'columns: [..., image]': 'before the end',
+    'columns: {}': 'names no column; write lines such as',
     'columns: {image: [a, b]}': 'only classes can have several titles',
     'classes: {0: [a]}': 'each code needs one name',
+    'classes: {file: ~}': 'neither text nor a list of text',
+    'classes: {file: [a.txt, b.txt]}': 'file has several patterns; give one',
     'a: &a [1]\nb: *a': r'has an anchor',
     'a: !!python/object/apply:os.system [ls]': 'has the tag',
     'a: 1\na: 2': "has the key 'a' twice",
@@ -92,3 +106,24 @@ def test_documents_are_layouts_for_other_tasks(tmp_path):
 def test_columns_determine_the_tasks_of_a_table(columns, tasks):
     content = dict(format='table', labels='a.csv', columns=columns)
     assert layout_of(content, 'file').tasks == tasks
+
+
+def test_ranges_can_be_names_and_dates_are_names():
+    layout = layout_of(
+        dict(
+            format='folders',
+            images='{class}/*',
+            classes={'20-29': 'twenties', '2020-01': 'january', '5': 'five'},
+        ),
+        'file',
+    )
+    names = {code: layout.classes.name_of(code) for code in ('20-29', '21', '2020-01', '5')}
+    assert names == {'20-29': 'twenties', '21': 'twenties', '2020-01': 'january', '5': 'five'}
+
+
+def test_codes_of_thousands_of_digits_are_names():
+    """Python converts no more than 4300 digits."""
+    long = '9' * 5000
+    codes = ClassCodes.of_codes({f'{long}-{long}': 'many', '1-5': 'few', '*': '*'}, 'file')
+    assert (codes.name_of(long), codes.name_of('3')) == (long, 'few')
+    assert color_of(f'{long} 0 0') is None

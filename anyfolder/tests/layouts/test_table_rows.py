@@ -40,6 +40,8 @@ def test_last_column_takes_the_remainder_of_a_line(tmp_path):
     assert rows(tmp_path, '3 1 2 3 4 9 9\n', 'class', 'x', 'y', 'width', 'height', '...') == [
         {'class': '3', 'x': '1', 'y': '2', 'width': '3', 'height': '4'}
     ]
+    assert rows(tmp_path, 'a.jpg 1 2\n', 'image', '...') == [dict(image='a.jpg')]
+    assert rows(tmp_path, 'my photo.jpg,1\n', 'image', '...') == [dict(image='my photo.jpg')]
 
 
 def test_trailing_comma_is_not_a_value(tmp_path):
@@ -62,6 +64,13 @@ def test_rows_below_a_header_may_have_no_box(tmp_path):
     titles = dict(image='file', left='a', top='b', right='c', bottom='d')
     found = rows(tmp_path, 'file,a,b,c,d\n1.jpg,1,2,3,4\n2.jpg,,,,\n3.jpg,1,,3,4\n', **titles)
     assert found[1:] == [dict(image='2.jpg'), None]
+    text = 'file,a,b,c,d,w,h\n1.jpg,,,,,40,30\n2.jpg,1,2,3,4,,\n3.jpg,,,,,40,\n'
+    found = rows(tmp_path, text, **titles, image_width='w', image_height='h')
+    assert found == [
+        dict(image='1.jpg', image_width='40', image_height='30'),
+        dict(image='2.jpg', left='1', top='2', right='3', bottom='4'),
+        None,
+    ]
 
 
 def test_class_columns_hold_0_and_1(tmp_path):
@@ -89,6 +98,42 @@ def test_lines_of_json_may_have_no_box(tmp_path):
     assert found == [dict(image='1.jpg'), None]
 
 
+def test_lines_of_json_with_a_part_of_a_box_become_none(tmp_path):
+    box = dict(left='a', top='b', right='c', bottom='d')
+    text = '{"a": 1, "b": 2, "c": 3, "d": 4}\n{"a": 1, "b": 2, "c": 3}\n{"d": null}\n'
+    found = rows(tmp_path, text, name='boxes.jsonl', **box)
+    assert found == [dict(left='1', top='2', right='3', bottom='4'), None, {}]
+
+
+def test_classes_in_lines_of_json_are_keys_of_0_and_1(tmp_path):
+    file = tmp_path / 'a.jsonl'
+    file.write_text(
+        '{"file": "1", "MEL": 1, "NV": false}\n{"file": "2", "NV": 1.0}\n{"file": "3", "NV": 0.4}\n'
+    )
+    columns = Columns(titles=dict(image='file'), class_titles=('MEL', 'NV'))
+    found = [row and row['classes'] for _, row in rows_in(file, columns)]
+    assert found == [('MEL',), ('NV',), None]
+
+
+def test_lines_of_json_have_no_order_of_columns(tmp_path):
+    with rejects(r"a.jsonl' has keys rather than an order of values; write columns as names and"):
+        rows(tmp_path, '{"file": "1.jpg"}\n', 'image', name='a.jsonl')
+
+
+def test_values_and_lines_beyond_a_limit_raise(tmp_path):
+    """The limit of values is that of the module csv."""
+    with rejects(r"table.txt' is not a table \(field larger than field limit"):
+        rows(tmp_path, f'a.jpg,"{"1 2 " * 50_000}"\n', 'image', 'points')
+    with rejects('has more than 1,000,000 characters in a line'):
+        rows(tmp_path, f'a.jpg {"1 2 " * 300_000}\n', 'image', 'points')
+
+
 def test_file_without_the_columns_raises(tmp_path):
     with rejects(r"has no line with the columns class, x, y, but lines such as 'a b c d'"):
         rows(tmp_path, 'a b c d\n', 'class', 'x', 'y')
+
+
+def test_header_may_begin_with_the_mark_of_a_comment(tmp_path):
+    titles = {'image': '#filename', 'class': 'kind'}
+    found = rows(tmp_path, '# by VIA\n#filename,kind\n1.jpg,cat\n', **titles)
+    assert found == [{'image': '1.jpg', 'class': 'cat'}]

@@ -64,6 +64,7 @@ def test_scripts_that_need_shaping_are_described_without_raqm(monkeypatch, name)
 def test_without_fonts_names_are_ascii(monkeypatch):
     monkeypatch.setattr(letters, 'installed_fonts', list)
     assert drawable_line('é') == ('U+00E9', None)
+    assert drawable_line('Bär') == ('B U+00E4 r', None)
 
 
 def test_font_folders_are_searched_without_matplotlib(monkeypatch, tmp_path):
@@ -93,3 +94,13 @@ def test_other_scripts_are_drawn(name):
         draw_objects(picture, np.array([[100.0, 100, 200, 200]]), [0], [text])
         pictures.append(picture)
     assert all((pictures[0] != other).any() for other in pictures[1:])
+
+
+def test_user_without_a_home_has_no_own_fonts(monkeypatch):
+    def fail(path):
+        raise RuntimeError('Could not determine home directory.')
+
+    monkeypatch.setattr(letters.Path, 'expanduser', fail)
+    monkeypatch.setattr(letters, 'FONT_FOLDERS', ['~/fonts'])
+    monkeypatch.setitem(sys.modules, 'matplotlib.font_manager', None)
+    assert letters.installed_fonts.__wrapped__() == []

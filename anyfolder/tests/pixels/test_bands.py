@@ -1,5 +1,7 @@
 """Images of several bands: which files are such images, and their values."""
 
+import struct
+
 import numpy as np
 import pytest
 from image_folders import save_bands
@@ -112,3 +114,10 @@ def test_a_picture_shows_the_first_bands(bands):
     assert picture.dtype == np.uint8
     assert (picture.min(), picture.max()) == (0, 255)
     assert np.array_equal(as_photograph(picture), picture)
+
+
+def test_tiff_that_states_as_many_extras_as_samples_has_no_bands():
+    tags = {256: 12, 257: 10, 262: 1, 277: 1, 338: 1}  # size, gray, a sample, and it is alpha
+    entries = b''.join(struct.pack('<HHIHH', tag, 3, 1, value, 0) for tag, value in tags.items())
+    content = b'II*\0' + struct.pack('<IH', 8, len(tags)) + entries + bytes(4)
+    assert multiband_shape(content) is None

@@ -83,6 +83,14 @@ def test_too_many_pages_raise(monkeypatch):
         multiband_shape(content)
 
 
+def test_overlapping_pages_raise():
+    """A page begins at the third tag of another, whose tags would be read again and again."""
+    tags = [(0, 0, 0, 0)] * 10
+    tags[2] = (4, 0, 0, 0)  # the number of tags of the second page
+    with pytest.raises(ValueError, match='its pages overlap'):
+        multiband_shape(tiff(tags, following=8 + 2 + 2 * 12))
+
+
 def test_valid_bands_are_read(tmp_path):
     values = np.random.default_rng(0).integers(0, 99, (4, 5, 6)).astype(np.uint16)
     save_bands(tmp_path / 'a.tif', values)

@@ -70,3 +70,10 @@ def test_damaged_png_headers_are_left_to_pillow():
 )
 def test_text_is_not_an_image(text):
     assert not may_be_image(text.ljust(12))
+
+
+@pytest.mark.parametrize(('largest', 'bits'), [(255, 8), (511, 16), (1023, 16), (65535, 16)])
+def test_bits_of_a_tall_ppm_are_those_of_its_largest_value(largest, bits):
+    """Its height of four digits is not that value."""
+    pixels = bytes(3 * 1200 * bits // 8)
+    assert header_of(b'P6 1 1200 %d\n' % largest + pixels).bits == bits

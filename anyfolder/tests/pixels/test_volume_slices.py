@@ -41,3 +41,12 @@ def test_a_volume_is_its_slices_in_order(tmp_path):
     np.testing.assert_array_equal([read_image(name)[..., 0] for name in names], volume)
     with rejects(r'case1\.npy\.h5\[11\]. cannot be read'):
         read_image(f'{path}[11]')
+
+
+def test_a_volume_without_slices_raises(tmp_path):
+    h5py = pytest.importorskip('h5py')
+    path = tmp_path / 'case1.npy.h5'
+    with h5py.File(path, 'w') as file:
+        file['image'] = np.zeros((0, 4, 6))
+    with rejects(r"case1\.npy\.h5' has no slices; leave it out"):
+        image_files([str(path)])

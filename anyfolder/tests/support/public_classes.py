@@ -11,8 +11,7 @@ from foreign_data import voc_xml
 from public_boxes import BIRDS, CARS, cub, stanford_cars
 from public_scene import SIZE, PublicDataSet, Scene
 
-from anyfolder.layouts.known_layouts import KNOWN_FOLDER
-from anyfolder.layouts.layout import read_layouts
+from anyfolder.layouts.layout import KNOWN_FOLDER, read_layouts
 
 
 def ham10000(scene: Scene) -> None:

@@ -1,6 +1,7 @@
 """Data that is written in another format reads back the same."""
 
 import json
+import shutil
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -15,6 +16,7 @@ from PIL import Image
 from rejection import rejects
 
 import anyfolder
+from anyfolder.writers.conversion import plan_conversion
 from anyfolder.writers.placed_images import placed_images
 from anyfolder.writers.same_data import difference
 
@@ -115,6 +117,13 @@ def data_with(folder: Path, boxes: list, name: str) -> anyfolder.Dataset:
     return anyfolder.read(folder / 'in', 'detection')
 
 
+def test_boxes_whose_order_changes_by_rounding_are_the_same(tmp_path):
+    """In YOLO the first has its top at 10.0499998: rounded to 10.0, as the other, and narrower."""
+    data = data_with(tmp_path, [(5, 10.05, 10, 8), (5, 10, 20, 8)], 'thing')
+    again = anyfolder.convert(data, tmp_path / 'out', 'yolo')
+    assert sum(len(image.objects) for _, image in again.images()) == 4 * 3
+
+
 @pytest.mark.nightly
 @settings(max_examples=25)
 @given(st.lists(BOX, min_size=1, max_size=5), st.sampled_from(['coco', 'yolo', 'voc', 'csv']))
@@ -168,6 +177,29 @@ def test_yolo_raises_on_crowds_before_anything_is_written(tmp_path):
     assert sum(len(image.objects) for _, image in again.images()) == 20 - 2
 
 
+def test_class_that_only_remains_to_validate_is_left_out(tmp_path):
+    """YOLO cannot hold its training objects, which have two polygons each."""
+    write_coco(tmp_path / 'in', polygons=True)
+    write_coco(tmp_path / 'in', 2, 'instances_val2017', polygons=True)
+    for image in (tmp_path / 'in/val2017').iterdir():
+        image.rename(image.with_name(f'val_{image.name}'))
+    val_file = tmp_path / 'in/annotations/instances_val2017.json'
+    val_file.write_text(val_file.read_text().replace('"file_name": "', '"file_name": "val_'))
+    file = tmp_path / 'in/annotations/instances_train2017.json'
+    content = json.loads(file.read_text())
+    for annotation in content['annotations']:
+        if annotation['category_id'] == 7:  # bar
+            parts = [30, 40, 44, 40, 44, 44, 30, 44], [46, 40, 60, 40, 60, 44, 46, 44]
+            annotation['segmentation'] = [*parts]
+    file.write_text(json.dumps(content))
+    data = anyfolder.read(tmp_path / 'in', 'instance')
+    plan = plan_conversion(data, tmp_path / 'out', 'yolo', lossy=True)
+    assert plan.sentences[1].startswith('2 objects to validate or test left out, too: none of')
+    again = plan.write()
+    assert again.classes == ('square',)
+    assert sum(len(image.objects) for _, image in again.images()) == 10 + 2
+
+
 @pytest.mark.parametrize('to', ['coco', 'voc', 'csv'])
 def test_crowds_and_ignored_regions_stay(tmp_path, to):
     data = anyfolder.read(write_crowds(tmp_path / 'in'), 'detection')
@@ -186,6 +218,14 @@ def test_targets_without_labels_for_the_task_raise(tmp_path):
         anyfolder.convert(data, tmp_path / 'out', 'folders')
     with rejects("to='tfrecord' is not one of coco, yolo, voc, folders, masks, csv"):
         anyfolder.convert(data, tmp_path / 'out', 'tfrecord')
+
+
+def test_options_for_reading_raise_for_a_dataset(tmp_path):
+    write_coco(tmp_path / 'in', polygons=True)
+    data = anyfolder.read(tmp_path / 'in', 'instance')
+    with rejects('the dataset was read already; give task and skip_invalid to anyfolder.read'):
+        anyfolder.convert(data, tmp_path / 'out', 'voc', 'detection', skip_invalid=True)
+    anyfolder.convert(data, tmp_path / 'out', 'coco', 'instance')
 
 
 def test_folders_raise_on_several_classes_of_an_image(tmp_path):
@@ -249,6 +289,16 @@ def test_nothing_is_written_into_the_folder_that_is_read(tmp_path):
     anyfolder.convert(tmp_path / 'in', tmp_path / 'elsewhere/out', 'csv')
 
 
+def test_links_to_themselves_hide_no_other_link(tmp_path):
+    write_digits(tmp_path / 'in')
+    write_digits(tmp_path / 'elsewhere', classes=2)
+    for i in range(20):  # entries have any order
+        (tmp_path / f'in/loop{i}').symlink_to(f'loop{i}')
+    (tmp_path / 'in/digit 8').symlink_to(tmp_path / 'elsewhere/digit 0')
+    with rejects('is read; give a path outside of it'):
+        anyfolder.convert(tmp_path / 'in', tmp_path / 'elsewhere/digit 0/out', 'csv')
+
+
 def test_existing_folder_is_kept_unless_empty(tmp_path):
     write_digits(tmp_path / 'in')
     (tmp_path / 'out').mkdir()
@@ -256,6 +306,12 @@ def test_existing_folder_is_kept_unless_empty(tmp_path):
     with rejects("out' already exists; give a new folder"):
         anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
     (tmp_path / 'out/mine').unlink()
+    (tmp_path / 'link').symlink_to(tmp_path / 'out')
+    anyfolder.convert(tmp_path / 'in', tmp_path / 'link', 'folders')
+    assert (tmp_path / 'link').is_symlink()
+    assert any((tmp_path / 'out').iterdir())
+    shutil.rmtree(tmp_path / 'out')
+    (tmp_path / 'out').mkdir()
     anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
 
 
@@ -270,5 +326,14 @@ def test_failed_conversion_leaves_no_files(tmp_path, monkeypatch):
 
     monkeypatch.setattr('anyfolder.writers.write_classes.place_file', fail)
     with rejects(r"out' cannot be written \(No space left on device\)"):
-        anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
+        anyfolder.convert(tmp_path / 'in', tmp_path / 'a/b/out', 'folders')
     assert [path.name for path in tmp_path.iterdir()] == ['in']
+
+
+def test_folder_with_a_semicolon_is_named_in_full(tmp_path, monkeypatch):
+    write_digits(tmp_path / 'in')
+    target = anyfolder.TARGETS['folders']
+    write = target._replace(write=lambda data, placed, out, copy: None)
+    monkeypatch.setitem(anyfolder.TARGETS, 'folders', write)
+    with rejects(r'other data \(.*a; b.*\); nothing was written'):
+        anyfolder.convert(tmp_path / 'in', tmp_path / 'a; b', 'folders')
