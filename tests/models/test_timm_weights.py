@@ -151,3 +151,43 @@ def test_blocks_on_the_meta_device_are_noted():
     report = load_weights(model, random_cnn('test_resnet').state_dict())
     assert not model.patch_embed.backbone.conv1[0].weight.is_meta
     assert any('are still on the meta device: give them values' in note for note in report.notes)
+
+
+def test_a_file_on_which_timms_filter_fails_does_not_fit(monkeypatch):
+    """timm's filter for Swin looks up each layer of the file in the model."""
+
+    def fail(weights: dict, model: torch.nn.Module) -> None:
+        raise AttributeError('no such layer')
+
+    monkeypatch.setattr(timm.models.resnet, 'checkpoint_filter_fn', fail, raising=False)
+    with rejects("does not fit the model 'test_resnet' of timm"):
+        fit_timm(random_cnn('test_resnet'), 'test_resnet', random_cnn('test_convnext').state_dict())
+
+
+def test_quantized_weights_of_stems_raise():
+    cnn = random_cnn('test_resnet').state_dict()
+    cnn['conv1.0.weight'] = cnn['conv1.0.weight'].to(torch.int8)
+    with rejects('has conv1.0.weight as int8'):
+        hybrid('test_resnet').patch_embed.load(cnn)
+    stem = VisionTransformer(arch=dict(BLOCKS, patch_size=8)).patch_embed
+    quantized = {name: value.to(torch.int8) for name, value in stem.state_dict().items()}
+    with rejects('has proj.weight as int8'):
+        stem.load(quantized)
+
+
+def test_a_source_grid_in_the_config_does_not_concern_a_cnn():
+    model = VisionTransformer(
+        arch=BLOCKS,
+        img_size=64,
+        patch_embed=dict(type='TimmEmbed', model_name='test_resnet'),
+        pos_embed=dict(type='learned', source_grid=(1, 4)),
+    )
+    report = model.load(random_cnn('test_resnet').state_dict())
+    assert report.initialized['pos_embed'] == 'the checkpoint is of the CNN of the stem alone'
+
+
+def test_a_kernel_without_channels_does_not_fit():
+    weights = random_cnn('test_resnet').state_dict()
+    weights['conv1.0.weight'] = weights['conv1.0.weight'][:, :0]
+    with rejects("does not fit the model 'test_resnet' of timm: conv1.0.weight are missing"):
+        fit_timm(TimmEmbed(model_name='test_resnet').backbone, 'test_resnet', weights)

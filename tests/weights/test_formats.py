@@ -609,6 +609,11 @@ def test_formats_without_names_for_gated_mlps_omit_them(form):
     assert 'blocks.1.mlp.fc1.weight' in omitted
 
 
+def test_unknown_formats_to_write_raise():
+    with rejects("There is no format 'keras' of weights; choose one of vit_plugin, jax"):
+        export({}, 'keras', heads=2)
+
+
 def test_exported_weights_load_back_in_every_format():
     """For the parts that all these formats have names for."""
     source = classifier(dict(arch=TINY, img_size=32), 5)

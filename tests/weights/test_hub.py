@@ -8,7 +8,13 @@ from rejection import rejects
 from safetensors.torch import save_file
 
 from vit_plugin.inference.load import load
-from vit_plugin.weights.hub import download_hugging_face, hub_config, is_of_hub, weights_in
+from vit_plugin.weights.hub import (
+    download_hugging_face,
+    hub_config,
+    is_of_hub,
+    timm_name,
+    weights_in,
+)
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.published import Published
 
@@ -52,6 +58,37 @@ def test_names_are_found_in_the_cache_offline(tmp_path, monkeypatch):
     monkeypatch.setattr('huggingface_hub.constants.HF_HUB_CACHE', str(tmp_path))
     monkeypatch.setattr('huggingface_hub.constants.HF_HUB_OFFLINE', True)
     assert download_hugging_face('org/name') == folder / 'snapshots' / 'a' / 'model.safetensors'
+
+
+@pytest.mark.parametrize(
+    ('source', 'name'),
+    [
+        ('timm://vit_base_patch16_224.mae', 'vit_base_patch16_224.mae'),
+        ('hf://timm/vit_base_patch16_224.mae', 'vit_base_patch16_224.mae'),
+        ('hf://timm/ViT-B-16-SigLIP', None),  # of OpenCLIP
+        ('hf://org/vit_base_patch16_224', None),
+    ],
+)
+def test_names_of_timm_are_told_from_those_of_open_clip(source, name):
+    assert timm_name(source) == name
+
+
+def test_a_config_that_cannot_be_downloaded_is_logged(tmp_path, monkeypatch):
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    def download(name: str, file: str) -> str:
+        if file != 'model.safetensors':
+            raise LocalEntryNotFoundError('no route to host') if name == 'org/cut' else absent
+        return str(tmp_path / file)
+
+    logged, absent = [], EntryNotFoundError.__new__(EntryNotFoundError)
+    monkeypatch.setattr('huggingface_hub.constants.HF_HUB_OFFLINE', False)
+    monkeypatch.setattr('huggingface_hub.hf_hub_download', download)
+    monkeypatch.setattr('vit_plugin.weights.hub.print_log', lambda text, *args: logged.append(text))
+    for name in ('org/whole', 'org/cut'):
+        assert download_hugging_face(name) == tmp_path / 'model.safetensors'
+    assert len(logged) == 1
+    assert 'hf://org/cut: its weights are read without config.json' in logged[0]
 
 
 @pytest.mark.parametrize('content', ['{}', '[]', '{"model_type": "vit",'])

@@ -44,3 +44,18 @@ def test_incomplete_adapters_are_refused(missing):
     content = dict(meta=dict(lora=dict(r=2, alpha=8.0)), state_dict=state)
     with rejects(r'blocks.0.attn.qkv.lora_A.default.weight, but lacks .*: it is damaged'):
         assert Checkpoint('x.pth', content).weights
+
+
+@pytest.mark.parametrize(
+    ('name', 'shape', 'words'),
+    [
+        ('lora_B.default.weight', (6, 3), r'\(6, 3\) are not of a layer \(6, 4\)'),
+        ('lora_magnitude_vector.default.weight', (6,), 'of no plain LoRA adapter named default'),
+        ('lora_A.second.weight', (2, 4), 'of no plain LoRA adapter named default'),
+    ],
+)
+def test_adapters_that_cannot_be_merged_are_refused(name, shape, words):
+    state = {**ADAPTED, f'blocks.0.attn.qkv.{name}': torch.ones(shape)}
+    content = dict(meta=dict(lora=dict(r=2, alpha=8.0)), state_dict=state)
+    with rejects(words):
+        assert Checkpoint('x.pth', content).weights

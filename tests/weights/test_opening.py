@@ -96,6 +96,14 @@ def test_checkpoints_of_hugging_face_are_read_or_raise(tmp_path, tiny, monkeypat
         open_checkpoint('hf://org/model')
 
 
+def test_a_name_that_begins_with_a_tilde_may_be_no_user(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with rejects("There is no checkpoint file '~model.pth'"):
+        open_checkpoint('~model.pth')
+    torch.save(dict(a=torch.ones(1)), '~model.pth')
+    assert [*open_checkpoint('~model.pth').weights] == ['a']
+
+
 def test_checkpoints_of_timm_are_read_or_raise(monkeypatch, tiny):
     import timm
 

@@ -46,6 +46,14 @@ def nested_record(levels: int) -> dict:
     return record
 
 
+def repeated_record(levels: int) -> dict:
+    """A record that has each level below it twice, as the same dict."""
+    record = dict(source='x')
+    for _ in range(levels):
+        record = dict(source='x', links=[dict(part='start', of=record)] * 2)
+    return record
+
+
 @pytest.mark.parametrize(
     'hostile',
     [
@@ -60,6 +68,7 @@ def nested_record(levels: int) -> dict:
         dict(source='x', links=[dict(part=1, of=dict(source='y'))]),
         dict(source='x', links=[dict(part='start', of=None)]),
         nested_record(MAX_DEPTH + 1),
+        repeated_record(20),
     ],
 )
 def test_invalid_records_are_ignored(hostile):
@@ -93,6 +102,7 @@ def test_printed_chains_end_with_licenses_that_are_not_permissive():
         ('MIT', 'permissive'),
         ('', 'unknown'),
         ('other', 'unknown'),
+        ('not stated', 'unknown'),
         ('cc-by-nc-4.0', 'noncommercial'),
         ('gpl-3.0', 'own terms'),
         ('apple-amlr', 'noncommercial'),
@@ -151,6 +161,8 @@ def test_licenses_of_foreign_weights_are_known_by_name_or_card(tmp_path):
     assert address_record(str(unknown)).license == ''
     (tmp_path / 'README.md').write_text('---\nlicense: other\nlicense_name: "x-1"\n---\n# Y\n')
     assert address_record(str(unknown)).license == 'x-1'
+    (tmp_path / 'README.md').write_text('# The code\n\nlicense: mit\n')
+    assert address_record(str(unknown)).license == ''
 
 
 def test_a_card_next_to_an_exported_file_states_its_license():
@@ -182,6 +194,9 @@ def test_sources_of_weights_in_a_config():
             teacher=dict(source='run', head=[dict(init_cfg=dict(checkpoint='b.pth'))]),
             neck=[dict(patch_embed=dict(pretrained=True, model_name='resnet50'))],
             adapter=dict(init_cfg=[dict(type='Pretrained', checkpoint='a/b.npz')]),
+            second=dict(arch='timm://y', init_cfg=[dict(type='Pretrained', checkpoint=True)]),
+            third=dict(type='TimmEmbed', model_name='timm://resnet18', pretrained=True),
+            fourth=dict(arch='resnet26+Ti/16', patch_embed=dict(pretrained=True)),
         ),
         begin_from=None,
     )
@@ -192,6 +207,9 @@ def test_sources_of_weights_in_a_config():
         ('teacher', 'b.pth'),
         ('start', 'timm://resnet50'),
         ('start', 'a/b.npz'),
+        ('start', 'timm://y'),
+        ('start', 'timm://resnet18'),
+        ('start', 'timm://resnet26'),
     ]
     assert [*initial_weights(dict(model=dict(teacher='hf://x/y')))] == [('teacher', 'hf://x/y')]
 

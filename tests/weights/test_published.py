@@ -3,11 +3,13 @@
 import pytest
 import torch
 from published_models import roboflow_file, roboflow_weights
+from rejection import rejects
 from timm.data import IMAGENET_DEFAULT_MEAN
 
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_run import address_of, as_run
+from vit_plugin.weights.published_wrapped import wrapped_weights
 
 OTHER = {'some.layer.weight': torch.ones(2, 2)}
 
@@ -52,3 +54,11 @@ def test_declared_names_stand_for_addresses(monkeypatch):
     monkeypatch.setattr('vit_plugin.weights.published_run.declared_rows', offered.get)
     assert address_of('detector') == 'https://there.org/a.pth'
     assert address_of('photo.pth') == 'photo.pth'
+
+
+def test_a_quantized_classifier_of_a_wrapped_model_raises():
+    theirs = {'fc.weight': torch.ones(2, 3, dtype=torch.int8), 'fc.bias': torch.ones(2)}
+    weights = wrapped_weights([], dict, theirs, ['fc'])
+    assert torch.equal(weights['head.layers.head.bias'], theirs['fc.bias'])
+    with rejects('fc.weight as int8, but the model has real numbers there'):
+        weights['head.layers.head.weight']

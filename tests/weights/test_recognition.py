@@ -5,6 +5,7 @@ import re
 import pytest
 import timm
 import torch
+from rejection import rejects
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import recognition
@@ -103,6 +104,7 @@ def test_chunks_of_blocks_from_dinov2s_training_are_flattened(prefix):
         (dict(state_dict=OTHER, state_dict_ema=STATE), True),
         (dict(model=OTHER, model_ema=STATE, epoch=3), True),
         (dict(state_dict=STATE, **{'pytorch-lightning_version': '2.5.0'}), False),
+        (dict(ema={}, model=STATE), False),
     ],
 )
 def test_ema_weights_are_preferred_with_a_note(content, noted, monkeypatch):
@@ -113,3 +115,8 @@ def test_ema_weights_are_preferred_with_a_note(content, noted, monkeypatch):
     assert Checkpoint('x.pth', content).weights == STATE
     assert bool(printed) == noted
     assert all('the EMA weights in' in text for text in printed)
+
+
+def test_scanned_blocks_without_a_dimension_of_blocks_raise():
+    with rejects('hold different numbers of blocks: the checkpoint is damaged'):
+        recognize({'Transformer/encoderblock/LayerNorm_0/scale': torch.tensor(1.0)})

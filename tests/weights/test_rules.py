@@ -55,3 +55,14 @@ def test_each_key_is_used_once(name):
     assert not omitted
     keys = [key for step in form.plan(exported, form.prefixes[0]) for key in step.theirs]
     assert sorted(keys) == sorted(exported)
+
+
+def test_parts_of_one_array_are_written_in_its_order():
+    """Files such as safetensors list keys by name, where the keys and values come first."""
+    state = {
+        f'neck.attn_pool.{part}.weight': torch.full((rows, 4), value)
+        for part, rows, value in (('kv', 8, 2.0), ('q', 4, 1.0))
+    }
+    exported, _ = FORMATS['hf_siglip'].export(state, heads=2)
+    joined = exported['vision_model.head.attention.in_proj_weight']
+    assert joined[:, 0].tolist() == [1.0] * 4 + [2.0] * 8

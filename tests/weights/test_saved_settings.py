@@ -8,13 +8,14 @@ from mmengine.config import Config
 from rejection import rejects
 
 from benchmarks.rude_server import serving
-from vit_plugin.weights import open_checkpoint
+from vit_plugin.weights import Checkpoint, open_checkpoint
 from vit_plugin.weights.saved_settings import (
     literals,
     saved_backbone,
     saved_neck,
     training_settings,
 )
+from vit_plugin.weights.wrapped_model import wrapped_model
 
 PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[51.0, 51.0, 25.5])
 UNIT_PIXELS = dict(mean=tuple(value / 255 for value in PIXELS['mean']), std=(0.2, 0.2, 0.1))
@@ -139,3 +140,8 @@ def test_only_token_pooling_is_returned_as_neck(tmp_path):
         text = Config(dict(model=dict(neck=neck))).pretty_text
         torch.save(dict(meta=dict(cfg=text), state_dict={}), path)
         assert saved_neck(path) == expected
+
+
+def test_a_saved_backbone_without_the_name_of_a_type_is_not_wrapped():
+    content = dict(meta=dict(cfg="model = dict(backbone=dict(type=['a']))"), state_dict={})
+    assert wrapped_model('', Checkpoint('x.pth', content)) == {}

@@ -158,3 +158,12 @@ def test_shards_stay_shards(folder, tmp_path):
     again = open_checkpoint(tmp_path / 'again').weights
     different = {name for name in names if not torch.equal(again[name], weights[name])}
     assert different == {'layernorm.weight'}
+
+
+@pytest.mark.parametrize('name', ['original.pth', 'original'])
+def test_another_type_of_file_than_the_original_is_refused(name, tmp_path):
+    torch.save(FORMATS['timm'].export(tiny(), heads=2)[0], tmp_path / name)
+    original = open_checkpoint(tmp_path / name)
+    words = f"another type than '{name}', whose layout it gets; give a name that ends in .pth"
+    with rejects(words):
+        export_to_source_layout(original, run_of(tiny()), tmp_path / 'again.safetensors')

@@ -132,6 +132,20 @@ def test_all_files_with_preprocessing_are_read(
     assert data_config['mean'] == mean
 
 
+def test_a_folder_is_found_below_the_home_and_not_without_a_name(tmp_path, monkeypatch):
+    monkeypatch.setattr('vit_plugin.zoo.data_config.training_settings', lambda source: {})
+    monkeypatch.setenv('HOME', str(tmp_path))
+    folder = tmp_path / 'dino'
+    folder.mkdir()
+    for file in ('config.json', 'model.safetensors'):
+        (folder / file).write_text('{}')
+    processor = dict(image_mean=[0.1, 0.2, 0.3])
+    (folder / 'preprocessor_config.json').write_text(json.dumps(processor))
+    assert data_config_of('B/16', '~/dino')['mean'] == (0.1, 0.2, 0.3)
+    monkeypatch.chdir(folder)
+    assert data_config_of('B/16', '') == AUTHORS_DATA_CONFIG
+
+
 FILE = dict(
     do_resize=True,
     do_normalize=True,
@@ -188,6 +202,29 @@ def test_each_field_changes_only_its_entry(hub, entries, expected):
         if key not in expected and key not in ('mean', 'std')
     }
     assert others == {key: value for key, value in AUTHORS_DATA_CONFIG.items() if key in others}
+
+
+@pytest.mark.parametrize(
+    ('name', 'content'),
+    [
+        ('preprocessor_config.json', [1]),
+        ('preprocessor_config.json', dict(FILE, rescale_factor=0)),
+        ('config.json', dict(pretrained_cfg={})),
+        ('config.json', dict(pretrained_cfg=dict(TIMM, mean=0.5))),
+        ('config.json', dict(pretrained_cfg=dict(TIMM, interpolation='x'))),
+        ('config.json', dict(pretrained_cfg=dict(TIMM, crop_pct=1e-6))),
+    ],
+)
+def test_malformed_files_state_nothing(hub, monkeypatch, printed, name, content):
+    monkeypatch.setattr('vit_plugin.zoo.data_config.training_settings', lambda source: {})
+    assert hub(content, name) == AUTHORS_DATA_CONFIG
+    assert len(printed) == 1
+
+
+def test_a_crop_of_almost_nothing_is_noted(hub, printed):
+    sizes = dict(do_center_crop=True, crop_size=1, size=dict(shortest_edge=1_000_000))
+    assert hub(dict(FILE, **sizes))['crop_pct'] == 1.0
+    assert 'does not state crop_pct; assuming' in printed[0]
 
 
 def test_unknown_values_are_noted_and_the_others_used(hub, printed):

@@ -235,3 +235,12 @@ def test_weights_are_loaded_by_timms_name(monkeypatch, arch, checkpoint):
 def test_checkpoint_true_without_a_name_of_timm_raises(arch):
     with rejects('checkpoint=True takes the weights that arch=timm://... names'):
         VisionTransformer(arch, init_cfg=dict(type='Pretrained', checkpoint=True))
+
+
+@pytest.mark.parametrize(
+    ('options', 'cause'),
+    [(dict(num_heads=0), 'by zero'), (dict(act_layer='none'), "no 'none'")],
+)
+def test_options_that_timm_cannot_build_raise(options, cause):
+    with rejects(rf'timm builds no test_vit with .* \(.*{cause}\); change them'):
+        build_on_meta('test_vit', **options)

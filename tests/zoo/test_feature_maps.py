@@ -28,3 +28,12 @@ def test_a_model_without_feature_maps_names_the_subject(monkeypatch):
     monkeypatch.setattr(timm, 'create_model', lambda *args, **kwargs: nn.Identity())
     with rejects("^stem of arch='a': this model of timm .* does not return feature maps"):
         build_timm('a', 'stem of arch')
+
+
+def test_a_hub_that_cannot_be_read_is_named(monkeypatch):
+    def create_model(*args, **kwargs):
+        raise OSError('401 Client Error')
+
+    monkeypatch.setattr(timm, 'create_model', create_model)
+    with rejects(r"^TimmBackbone: model_name='hf-hub:a/b': 401 Client Error; timm"):
+        build_timm('hf-hub:a/b')

@@ -18,6 +18,35 @@ CLASS_HEADS = (
     'decode_head',
     'auxiliary_head',
 )
+# Names of the classifiers in MMDetection's heads.
+DETECTOR_CLASSIFIERS = (
+    'fc_cls',
+    'cls_branches',
+    'cls_embed',
+    'cls_score',
+    'conv_cls',
+    'multi_level_conv_cls',
+    'atss_cls',
+    'gfl_cls',
+    'retina_cls',
+    'rtm_cls',
+    'tood_cls',
+    'vfnet_cls',
+)
+# Names of the layers and parameters of MMSegmentation's heads that depend on the classes: of most
+# heads, of MaskFormer, PointRend, DANet, DDRNet, PIDNet, EncNet and Segmenter.
+SEGMENTOR_CLASSIFIERS = (
+    'conv_seg',
+    'cls_embed',
+    'fc_seg',
+    'pam_conv_seg',
+    'cam_conv_seg',
+    'aux_cls_seg',
+    'p_cls_seg',
+    'se_layer',
+    'cls_emb',
+    'mask_norm',
+)
 
 
 def check_head(model: nn.Module) -> None:
@@ -40,8 +69,9 @@ def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
 
     Use it for a checkpoint that was trained on other classes, even if their number is the same. In
     a classifier's head, this is the last layer. A detector's head names its classifiers in
-    ``class_layers``, and a query-based backbone in ``added_classifiers``. In MMDetection's
-    query-based mask heads the classifier is ``cls_embed``.
+    ``class_layers``, and a query-based backbone in ``added_classifiers``. MMDetection's heads have
+    those in ``DETECTOR_CLASSIFIERS``, and MMSegmentation's, which may be a list, those in
+    ``SEGMENTOR_CLASSIFIERS``.
 
     Returns:
         The names of the replaced weights.
@@ -53,11 +83,20 @@ def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
         prefixes += [
             f'head.{name}.'
             for name, layer in head.named_modules()
-            if isinstance(layer, nn.Linear) and layer.out_features == num_classes
+            if isinstance(layer, nn.Linear)
+            and layer.out_features == num_classes
+            and name.rpartition('.')[2] != 'pre_logits'  # maybe as wide as there are classes
         ]
-    for part, default in (('bbox_head', ()), ('panoptic_head', ('cls_embed',))):
-        layers = getattr(getattr(model, part, None), 'class_layers', default)
-        prefixes += [f'{part}.{name}.' for name in layers]
+    for part in ('bbox_head', 'roi_head', 'panoptic_head'):
+        layers = getattr(getattr(model, part, None), 'class_layers', None)
+        if layers is None:
+            prefixes += _parameters_with(model, part, DETECTOR_CLASSIFIERS)
+        else:
+            prefixes += [f'{part}.{name}.' for name in layers]
+    for part in ('decode_head', 'auxiliary_head'):
+        # The output of a depth head has no classes.
+        if getattr(getattr(model, part, None), 'task', '') != 'depth':
+            prefixes += _parameters_with(model, part, SEGMENTOR_CLASSIFIERS)
     backbone = getattr(model, 'backbone', None)
     prefixes += [f'backbone.{name}' for name in getattr(backbone, 'added_classifiers', ())]
     own_tensors = {
@@ -70,6 +109,15 @@ def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
         {name: own_tensors[name.removeprefix('module.')].detach().clone() for name in kept}
     )
     return kept
+
+
+def _parameters_with(model: nn.Module, part: str, names: Sequence[str]) -> list[str]:
+    """The parameters of a part of a model whose names in it contain one of these, between dots."""
+    head = getattr(model, part, None)
+    if not isinstance(head, nn.Module):
+        return []
+    parameters = head.named_parameters(remove_duplicate=False)  # heads of several blocks share one
+    return [f'{part}.{name}' for name, _ in parameters if not {*names}.isdisjoint(name.split('.'))]
 
 
 def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) -> None:

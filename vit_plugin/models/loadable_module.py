@@ -12,7 +12,8 @@ from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from mmengine.model.weight_init import PretrainedInit
 
-from vit_plugin.arguments.fields import InitConfig
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import InitConfig, Pair
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.published_run import as_run
@@ -64,7 +65,8 @@ class LoadableModule(BaseModule):
             self.init_cfg = init_cfg
         if is_first:
             for cfg in pretrained:
-                print_log(f'Loaded {cfg["checkpoint"]}\n{self.load_entry(cfg)}', 'current')
+                report = self.load_entry(cfg)
+                print_log(f'Loaded {cfg["checkpoint"]}\n{report}', 'current')
 
     def load_entry(self, cfg: Mapping[str, Any]) -> Report:
         """Load the checkpoint of an entry ``type='Pretrained'`` of ``init_cfg``.
@@ -72,21 +74,34 @@ class LoadableModule(BaseModule):
         Raises:
             ConfigError: see :meth:`init_weights`.
         """
-        source = cfg.get('checkpoint')
-        if cfg.keys() - PRETRAINED_KEYS or not isinstance(source, (str, Path)):
+        source, prefix = cfg.get('checkpoint'), cfg.get('prefix')
+        skip, source_grid = cfg.get('skip') or (), cfg.get('source_grid')
+        if (
+            cfg.keys() - PRETRAINED_KEYS
+            or not isinstance(source, (str, Path))
+            or not isinstance(prefix, str | None)
+            or not fits(Sequence[str], skip)
+            or not fits(Pair | None, source_grid)
+        ):
             raise ConfigError(
                 f'init_cfg={cfg} must have checkpoint, a path or address, and may have '
-                'prefix, skip and source_grid.'
+                'prefix, skip and source_grid, where skip is a list of patterns, and source_grid '
+                'is (rows, columns).'
             )
-        if cfg.get('prefix'):
-            prefix = cfg['prefix'].rstrip('.') + '.'
+        if prefix:
+            prefix = prefix.rstrip('.') + '.'
             # Gives published detectors and segmentors our names, which the prefix is one of. An
             # image encoder keeps its names, since `load` converts them.
             weights = as_run(open_checkpoint(source), images=False).weights
             source = {
                 key.removeprefix(prefix): weights[key] for key in weights if key.startswith(prefix)
             }
-        return self.load(source, cfg.get('skip', ()), cfg.get('source_grid'))
+            if not source:
+                raise ConfigError(
+                    f'init_cfg={cfg}: no weight in the checkpoint begins with {prefix!r}; correct '
+                    'prefix, or leave it out.'
+                )
+        return self.load(source, skip, source_grid)
 
 
 def _with_arch_name(init_cfg: Any, arch: Any) -> Any:

@@ -15,16 +15,17 @@ import timm
 import torch
 from torch import Tensor, nn
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, is_out_of_memory
 from vit_plugin.weights.reading.lazy import Lazy, Weights
 from vit_plugin.weights.recognition import without_wrapper_prefixes
 from vit_plugin.weights.report import HARMLESS, Report, shortened_list
-from vit_plugin.weights.rules import BATCHES_TRACKED
+from vit_plugin.weights.rules import BATCHES_TRACKED, check_real
 
 from .layers.patch_resize import adapt_channels
 
-# Prefixes of timm's names in files of timm and of a TimmBackbone, and in hybrids with a TimmEmbed.
-TIMM_PREFIXES = ('', 'model.', 'backbone.', 'backbone.model.')
+# Prefixes of timm's names in files of timm, of a TimmBackbone and of OpenCLIP, and in hybrids with
+# a TimmEmbed.
+TIMM_PREFIXES = ('', 'model.', 'backbone.', 'backbone.model.', 'visual.trunk.')
 HYBRID_PREFIXES = ('patch_embed.backbone.', 'backbone.patch_embed.backbone.')
 STAGE = re.compile(r'([a-z]\w*?)_(\d+)\.')  # a stage's name in a `features_only` model
 # The note on weights that are matched by order.
@@ -66,8 +67,8 @@ def fit_timm(
         keeps its value.
 
     Raises:
-        ConfigError: if a tensor of the module is missing or has a different shape, or if the file
-            has a tensor that timm's model does not have.
+        ConfigError: if a tensor of the module is missing, has a different shape or is quantized, or
+            if the file has a tensor that timm's model does not have.
     """
     complete, targets = _complete_model(name), model.state_dict()
     file_weights = without_wrapper_prefixes(file_weights)
@@ -86,6 +87,9 @@ def fit_timm(
             'missing or of another shape; give the weights of this model, under the names of timm.'
         )
     keys = {target: key for target in targets if (key := _find_key(target, weights))}
+    for target, key in keys.items():
+        if targets[target].is_floating_point():
+            check_real(key, weights[key])
     unused = sorted(weights.keys() - keys.values())
     if unknown := [key for key in unused if _complete_name(key) not in complete.tensors]:
         raise ConfigError(
@@ -149,7 +153,13 @@ def _candidates(
     # The modules of timm's models define this function for older and foreign files.
     adapt = getattr(sys.modules[type(model).__module__], 'checkpoint_filter_fn', None)
     if adapt:
-        yield adapt({**named}, model), ''
+        try:
+            adapted = adapt({**named}, model)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            return  # they raise various errors for the file of another model
+        yield adapted, ''
 
 
 def _find_prefix(file_weights: Weights, targets: Mapping[str, Tensor]) -> str:
@@ -223,6 +233,6 @@ def _with_channels(value: Tensor, target: Tensor) -> Tensor:
     Other tensors, and those that differ in another dimension, are returned unchanged.
     """
     fits_otherwise = value.shape[:1] + value.shape[2:] == target.shape[:1] + target.shape[2:]
-    if value.ndim == 4 and fits_otherwise and value.shape != target.shape:
+    if value.ndim == 4 and value.numel() and fits_otherwise and value.shape != target.shape:
         return adapt_channels(value, target.shape[1])
     return value

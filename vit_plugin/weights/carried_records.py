@@ -141,7 +141,10 @@ def _read_card_license(card: Path) -> str:
     """The license in the metadata of a model card, or ''."""
     if not card.is_file():
         return ''
-    head = read_text(card).partition('\n---')[0]  # the YAML between two lines of dashes
+    text = read_text(card).lstrip()
+    if not text.startswith('---'):  # a page without metadata, whose text may be of anything
+        return ''
+    head = text.partition('\n---')[0]  # the YAML between two lines of dashes
     metadata = {
         key: value.strip(' "\'')
         for key, value in re.findall(r'(?m)^(license|license_name): *(\S.*)$', head)

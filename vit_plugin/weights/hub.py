@@ -11,11 +11,12 @@ untrusted data, like the config in a checkpoint, see :mod:`vit_plugin.untrusted`
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from mmengine.logging import print_log
 from torch import Tensor
 from typing_extensions import NotRequired
 
@@ -57,9 +58,19 @@ class Entry(OpenDict):
 
 
 def timm_name(source: str) -> str | None:
-    """The name of a timm model in a source of weights, or None for any other source."""
+    """The name of a timm model in a source of weights, or None for any other source.
+
+    timm's organization on the hub also has models of OpenCLIP, whose names timm does not know.
+    """
     start = next((start for start in TIMM_SCHEMES if source.startswith(start)), None)
-    return None if start is None else source.removeprefix(start)
+    if start is None:
+        return None
+    name = source.removeprefix(start)
+    if start != TIMM_SCHEME:
+        from timm.models import is_model  # imported late, since it takes seconds
+
+        return name if is_model(name) else None
+    return name
 
 
 def find_model_folder(folder: str | Path) -> Path:
@@ -215,7 +226,11 @@ def download_hugging_face(name: str) -> Path:
         ConfigError: if the model is gated, cannot be downloaded, or has none of ``HUB_FILES``.
     """
     from huggingface_hub import constants, hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, GatedRepoError
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        GatedRepoError,
+        LocalEntryNotFoundError,
+    )
 
     cached = Path(constants.HF_HUB_CACHE, f'models--{name.replace("/", "--")}')
     if constants.HF_HUB_OFFLINE and (weights := weights_in(cached)):
@@ -227,8 +242,13 @@ def download_hugging_face(name: str) -> Path:
                 for shard in sorted({*shard_files(downloaded).values()}):
                     hf_hub_download(name, shard)
             for config in (*configs_for(downloaded), downloaded.with_name(CARD)):
-                with suppress(EntryNotFoundError):  # models need not have each of them
+                try:
                     hf_hub_download(name, config.name)
+                except LocalEntryNotFoundError as error:  # no network, and not in the cache
+                    if config == configs_for(downloaded)[0] and not constants.HF_HUB_OFFLINE:
+                        _warn_of_missing_config(name, config.name, error)
+                except EntryNotFoundError:  # models need not have each of them
+                    pass
             return downloaded
         except GatedRepoError as error:
             raise ConfigError(
@@ -246,6 +266,19 @@ def download_hugging_face(name: str) -> Path:
             if file == HUB_FILES[-1]:
                 raise ConfigError(f'hf://{name} has none of {", ".join(HUB_FILES)}.') from error
     raise AssertionError  # the loop returns, or raises for its last file
+
+
+def _warn_of_missing_config(name: str, config: str, error: Exception) -> None:
+    """Log that a config may exist, but not if the cache knows that the model has none."""
+    from huggingface_hub import _CACHED_NO_EXIST, try_to_load_from_cache
+
+    if try_to_load_from_cache(name, config) is not _CACHED_NO_EXIST:
+        print_log(
+            f'hf://{name}: its weights are read without {config}, which is not in the cache and '
+            f'cannot be downloaded ({_reason(error)}).',
+            'current',
+            logging.WARNING,
+        )
 
 
 @quiet_retries()

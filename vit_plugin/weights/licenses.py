@@ -190,7 +190,7 @@ def license_kind(license: str) -> str:
     legal advice: read the license.
     """
     name = license.strip().lower().replace(' ', '-')
-    if not name or name in ('unknown', 'other', 'none', 'not stated'):
+    if not name or name in ('unknown', 'other', 'none', 'not-stated'):
         return 'unknown'
     if name in PERMISSIVE:
         return 'permissive'

@@ -8,6 +8,7 @@ from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.errors import ConfigError
 
 from .reading.lazy import Weights
+from .report import shortened_list
 from .rules import check_real
 
 # peft's names: the adapted layer in its wrapper, and the factors A and B of the update.
@@ -32,7 +33,8 @@ def merge_adapters(weights: Weights, meta: Any) -> Weights:
         The weights by the names of the model without adapters.
 
     Raises:
-        ConfigError: if ``meta`` lacks the scale of the adapters, or if they do not fit their layer.
+        ConfigError: if ``meta`` lacks the scale of the adapters, if they do not fit their layer, or
+            if they have more than the factors A and B, as those of DoRA.
     """
     if not has_adapters(weights):
         return weights
@@ -51,6 +53,18 @@ def merge_adapters(weights: Weights, meta: Any) -> Weights:
         for name, value in weights.items()
         if '.lora_' not in name
     }
+    others = [
+        name
+        for name in weights
+        if '.lora_' in name
+        and not name.endswith(DOWN)
+        and not (name.endswith(UP) and name.removesuffix(UP) + DOWN in weights)
+    ]
+    if others:
+        raise ConfigError(
+            f'The checkpoint has {shortened_list(others)}, which are of no plain LoRA adapter '
+            'named default, so that they cannot be merged; merge them with peft.'
+        )
     for name in weights:
         if name.endswith(DOWN):
             layer = name.removesuffix(DOWN)
@@ -62,7 +76,11 @@ def merge_adapters(weights: Weights, meta: Any) -> Weights:
             weight, down, up = plain[f'{layer}.weight'], weights[name], weights[layer + UP]
             for key in (name, layer + UP):
                 check_real(key, weights[key])
-            if [*weight.shape] != [*up.shape[:1], *down.shape[1:]] or weight.ndim != 2:
+            if (
+                [*weight.shape] != [*up.shape[:1], *down.shape[1:]]
+                or up.shape[1:] != down.shape[:1]
+                or weight.ndim != 2
+            ):
                 raise ConfigError(
                     f'The LoRA adapters {name} {tuple(down.shape)} and {layer + UP} '
                     f'{tuple(up.shape)} are not of a layer {tuple(weight.shape)}: the checkpoint '

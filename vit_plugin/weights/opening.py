@@ -1,5 +1,6 @@
 """Open a checkpoint: a file, an address, or a name in a hub. No code in it is run."""
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -165,7 +166,7 @@ def _fetch(source: str) -> Path:
     """The local file for a path, an address or a name in a hub. Downloads it if necessary."""
     scheme, separator, name = source.partition('://')
     if not separator:
-        path = Path(source).expanduser()
+        path = Path(os.path.expanduser(source))  # pathlib's raises for an unknown user
         return weights_in(path) or path
     if scheme in ADDRESSES:
         try:

@@ -11,8 +11,9 @@ from vit_plugin import __version__
 from .licenses import license_kind
 
 PROVENANCE_KEY = 'provenance'  # key in a checkpoint's meta and in other files' metadata
-# Limits of a record: depth of the chain, characters of a text, number of links.
-MAX_DEPTH, MAX_TEXT_LETTERS, MAX_LINKS = 32, 500, 1000
+# Limits of a record: depth of the chain, characters of a text, number of links, and number of
+# records in the chain. A pickle can repeat one link at each level, at no cost to its size.
+MAX_DEPTH, MAX_TEXT_LETTERS, MAX_LINKS, MAX_RECORDS = 32, 500, 1000, 10_000
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,14 @@ LICENSE_NOTES = {
 }
 
 
-def read_record(value: Any, depth: int = 0) -> Provenance | None:
+def read_record(value: Any) -> Provenance | None:
     """Parse a record from untrusted plain values, or return None for anything else."""
-    if not isinstance(value, Mapping) or depth > MAX_DEPTH:
+    return _read_record(value, 0, iter(range(MAX_RECORDS)))
+
+
+def _read_record(value: Any, depth: int, left: Iterator[int]) -> Provenance | None:
+    """The record at a depth of the chain, which takes one of those that are left."""
+    if not isinstance(value, Mapping) or depth > MAX_DEPTH or next(left, None) is None:
         return None
     texts = {name: value.get(name, '') for name in TEXT_FIELDS}
     links = value.get('links', [])
@@ -110,7 +116,7 @@ def read_record(value: Any, depth: int = 0) -> Provenance | None:
     for link in links:
         if not isinstance(link, Mapping):
             return None
-        role, record = link.get('part'), read_record(link.get('of'), depth + 1)
+        role, record = link.get('part'), _read_record(link.get('of'), depth + 1, left)
         if record is None or not isinstance(role, str) or len(role) > MAX_TEXT_LETTERS:
             return None
         records.append((role, record))
@@ -160,15 +166,20 @@ def initial_weights(settings: Any, role: str = 'start') -> Iterator[tuple[str, s
             if isinstance(settings.get(name), str) and settings[name]:
                 yield role, settings[name]
         init = settings.get('init_cfg')
-        if isinstance(init, Mapping) and init.get('checkpoint') is True:
-            yield role, str(settings.get('arch') or f'timm://{settings.get("model_name")}')
+        entries = init if isinstance(init, (list, tuple)) else [init]
+        by_name = f'timm://{str(settings.get("model_name")).removeprefix("timm://")}'
+        if any(isinstance(cfg, Mapping) and cfg.get('checkpoint') is True for cfg in entries):
+            yield role, str(settings.get('arch') or by_name)
         if settings.get('pretrained') is True:
-            yield role, f'timm://{settings.get("model_name")}'
+            yield role, by_name
         teacher = settings.get('teacher')
         source = teacher.get('source') if isinstance(teacher, Mapping) else teacher
         if isinstance(source, str):
             yield 'teacher', source
     items = settings.items() if isinstance(settings, Mapping) else enumerate(settings)
     for key, value in items:
+        if key == 'patch_embed' and isinstance(value, Mapping):  # the arch may name its CNN
+            cnn = str(settings.get('arch')).rpartition('+')[0]
+            value = dict(value, model_name=value.get('model_name') or cnn)
         if isinstance(value, (Mapping, list, tuple)):
             yield from initial_weights(value, 'teacher' if key == 'teacher' else role)

@@ -14,6 +14,7 @@ from vit_plugin.arguments.fields import Section
 
 from .published_settings import classifier_settings
 from .reading.lazy import Lazy, Weights
+from .rules import check_real
 
 WRAPPED_HEAD = 'head.layers.head'
 
@@ -59,6 +60,9 @@ def wrapped_weights(
         load: returns these tensors.
         theirs: the weights by their own names.
         classifiers: their names of the linear layers whose mean is the head; may be empty.
+
+    Raises:
+        ConfigError: on access to a layer of the head, if it is quantized.
     """
     loaded = cache(load)
     backbone_names = {f'backbone.{name}': name for name in names}
@@ -71,6 +75,8 @@ def wrapped_weights(
         keys = [f'{classifier}.{kind}' for classifier in classifiers]
         if kind == 'bias' and not {*keys} <= {*theirs}:
             return torch.zeros(len(theirs[f'{classifiers[0]}.weight']))
+        for key in keys:
+            check_real(key, theirs[key])
         return torch.stack([theirs[key].float() for key in keys]).mean(dim=0)
 
     return Lazy([*backbone_names, *head], read)

@@ -192,7 +192,7 @@ def split_scanned_blocks(weights: Weights) -> Weights:
     if not scanned:
         return weights
     if len({weights[key].shape[:1] for key in scanned}) > 1 or not all(
-        weights[key].numel() for key in scanned
+        weights[key].ndim and weights[key].numel() for key in scanned
     ):
         raise ConfigError(
             f'The arrays such as {scanned[0]} hold different numbers of blocks: the checkpoint is '

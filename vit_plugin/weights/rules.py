@@ -365,7 +365,9 @@ class Format:
             The tensors by the format's names, and our names that the format lacks.
         """
         prefix = self.prefixes[0] if prefix is None else prefix
-        exported: dict[str, Tensor] = {}
+        # The parts of each array, see `Rule.thirds` and `tokens`: the place of each in it, the axis
+        # along which they are joined, and the part.
+        parts: dict[str, list[tuple[int, int, Tensor]]] = {}
         unnamed: list[str] = []
         rules = [rule for rule in self.rules if rule.writes(state)]
         for key, value in state.items():
@@ -377,13 +379,16 @@ class Format:
                 theirs = tuple(
                     name if name.startswith(self.outside) else prefix + name for name in names
                 )
+                axis = 0 if rule.tokens is None else 1
+                place, _ = rule.thirds or rule.tokens or (0, 0)
                 for name, part in Step(key, theirs, rule.transform).to_theirs(value, heads).items():
-                    if name in exported:  # another part of it, see `Rule.thirds` and `tokens`
-                        axis = 0 if rule.tokens is None else 1
-                        part = torch.cat((exported[name], part), dim=axis)
-                    exported[name] = part
+                    parts.setdefault(name, []).append((place, axis, part))
                 break
             else:
                 if key != GRID:
                     unnamed.append(key)
+        exported: dict[str, Tensor] = {}
+        for name, found in parts.items():  # a file may have the parts in any order
+            ordered = [part for _, _, part in sorted(found, key=lambda entry: entry[0])]
+            exported[name] = torch.cat(ordered, dim=found[0][1]) if ordered[1:] else ordered[0]
         return exported, unnamed

@@ -25,7 +25,7 @@ from .lora import BASE_LAYER, has_adapters, merge_adapters
 from .opening import Checkpoint
 from .provenance import PROVENANCE_KEY, Provenance, converted_record
 from .published import MODEL_PREFIXES, without_model_prefix, without_training_prefixes
-from .reading.files import find_tensors
+from .reading.files import find_tensors, format_suffix
 from .reading.lazy import Weights
 from .reading.shards import INDEX, shard_files
 from .recognition import recognize
@@ -134,9 +134,18 @@ def export_to_source_layout(original: Checkpoint, trained: Checkpoint, target: P
     Raises:
         ConfigError: see :func:`changed_tensors`, and if the target cannot be written.
     """
+    path = original.path
+    if path and target.suffix in ('.safetensors', '.npz'):
+        # A checkpoint folder, or a file of torch, may have no suffix.
+        suffix = '' if path.is_dir() else format_suffix(path)
+        if suffix != target.suffix:
+            raise ConfigError(
+                f'{str(target)!r} is of another type than {path.name!r}, whose layout it gets; '
+                f'give a name that ends in {suffix or ".pth"}.'
+            )
     with naming(trained.source):
         changed = changed_tensors(original, trained)
-    path, total = original.path, len(original.weights)
+    total = len(original.weights)
     record = converted_record(checkpoint_record(trained), str(target))
     if is_hub_folder(original) and path:
         with new_folder(target) as folder:

@@ -6,6 +6,7 @@ the center crop keeps; ``crop_mode`` is ``'center'`` (resize the shorter edge an
 """
 
 import logging
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -55,6 +56,8 @@ PILLOW_INTERPOLATIONS = {
     5: 'hamming',
     None: 'bilinear',
 }
+# A crop has at least this share of the resized image, or the image would be enlarged without limit.
+MIN_CROP_PCT = 0.05
 
 
 def data_config_of(arch: Any, source: Any = None) -> Section:
@@ -85,7 +88,8 @@ def known_mean_std(arch: Any, source: Any) -> Section:
     """``mean`` and ``std`` as in :func:`data_config_of` (for pixels scaled to [0, 1]), or {}.
 
     They are unknown if neither a name nor an open checkpoint states them. Files of the authors
-    (``.npz``) have ``AUTHORS_DATA_CONFIG``. No file is opened; only an open checkpoint is read.
+    (``.npz``) have ``AUTHORS_DATA_CONFIG``. No weights are opened; only an open checkpoint and the
+    small files of a hub's model are read.
     """
     name = _name_of(source)
     fallback = AUTHORS_DATA_CONFIG if str(name).endswith('.npz') else {}
@@ -101,14 +105,15 @@ def _name_of(source: Any) -> Any:
 
 def _config_from_name(source: Any, arch: Any) -> Section | None:
     """The preprocessing by the name of the weights, or by that in ``arch``; or None."""
-    for name in map(str, (source, arch)):
+    for name in (str(value) for value in (source, arch) if value):
         if (model := timm_name(name)) is not None:
             return _from_timm(model)
         if name.startswith('hf://'):
             from huggingface_hub import hf_hub_download
 
             return _from_hub_files(name, partial(hf_hub_download, name.removeprefix('hf://')))
-        folder = Path(name).parent if Path(name).name in HUB_FILES else Path(name)
+        path = Path(os.path.expanduser(name))
+        folder = path.parent if path.name in HUB_FILES else path
         if weights_in(folder):
             return _from_hub_files(name, find_model_folder(folder).joinpath)
         stem, plus, _ = name.partition('+')
@@ -131,9 +136,16 @@ def _from_timm(name: str) -> Section | None:
 
 
 def _resolved(pretrained_cfg: Mapping[str, Any]) -> Section:
-    """The preprocessing in a ``pretrained_cfg``, with timm's defaults."""
+    """The preprocessing in a ``pretrained_cfg``, with timm's defaults.
+
+    Raises:
+        ValueError: for an interpolation that timm lacks, or an impossible ``crop_pct``.
+    """
     resolved = resolve_data_config(pretrained_cfg=dict(pretrained_cfg))
     values = {key: resolved[key] for key in AUTHORS_DATA_CONFIG}
+    if values['interpolation'] not in PILLOW_INTERPOLATIONS.values():
+        raise ValueError(f'interpolation={values["interpolation"]!r} is unknown')
+    _check_crop_pct(values['crop_pct'])
     return {**values, 'mean': tuple(values['mean']), 'std': tuple(values['std'])}
 
 
@@ -156,16 +168,18 @@ def _from_hub_files(name: str, path_of: Callable[[str], str | Path]) -> Section 
     for file, entry in PREPROCESSING_FILES.items():
         try:
             content = read_json(path_of(file))
-            content = content[entry] if entry else content
+            content = dict(content[entry] if entry else content)
+            if file == HUB_CONFIG:
+                return _resolved(content)
+            if file == OPEN_CLIP_CONFIG:
+                return _resolved(open_clip_in_timm_terms(content))
         # The error comes from the hub, from its client library, or from the file.
         except Exception as error:  # noqa: BLE001
             reason = type(error).__name__
             if reason == 'LocalEntryNotFoundError':  # no network: the other files would fail too
                 break
             continue
-        if file == OPEN_CLIP_CONFIG:
-            return _resolved(open_clip_in_timm_terms(content))
-        return _resolved(content) if file == HUB_CONFIG else _from_processor(name, file, content)
+        return _from_processor(name, file, content)
     print_log(
         f'{name}: none of {", ".join(PREPROCESSING_FILES)} states how its images are preprocessed '
         f'({reason}); using {AUTHORS_DATA_CONFIG}.',
@@ -192,7 +206,8 @@ def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Secti
     for key, read in readers.items():
         try:
             config[key] = read(processor)
-        except (KeyError, TypeError, ValueError):  # missing, or not of the expected form
+        # Missing, or not of the expected form, such as a factor of 0.
+        except (KeyError, TypeError, ValueError, ArithmeticError):
             config[key] = AUTHORS_DATA_CONFIG[key]
             assumed.append(key)
     if assumed:
@@ -205,7 +220,7 @@ def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Secti
     return config
 
 
-# The functions below raise KeyError, TypeError or ValueError for entries that are missing or wrong.
+# The functions below raise one of these errors for entries that are missing or wrong.
 
 
 def _interpolation(processor: Mapping[str, Any]) -> str:
@@ -242,8 +257,16 @@ def _sides(size: Any) -> list[int]:
 
 def _crop_pct(processor: Mapping[str, Any]) -> float:
     if not processor.get('do_center_crop'):
-        return processor.get('crop_pct') or 1.0  # only a ConvNeXt states it
-    return min(_sides(processor['crop_size'])) / min(_sides(processor['size']))
+        share = processor.get('crop_pct') or 1.0  # only a ConvNeXt states it
+    else:
+        share = min(_sides(processor['crop_size'])) / min(_sides(processor['size']))
+    _check_crop_pct(share)
+    return share
+
+
+def _check_crop_pct(share: float) -> None:
+    if not MIN_CROP_PCT <= share <= 1 / MIN_CROP_PCT:
+        raise ValueError(f'crop_pct={share} is impossible')
 
 
 def _crop_mode(processor: Mapping[str, Any]) -> str:

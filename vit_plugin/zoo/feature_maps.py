@@ -45,9 +45,11 @@ def build_timm(
         except TypeError as problem:  # the model does not take an option
             error = problem
             continue
-        except (RuntimeError, ValueError) as problem:  # an unknown name, tag or path
+        # An unknown name, tag or path, or a hub that cannot be read.
+        except (OSError, RuntimeError, ValueError) as problem:
             # timm takes a name with a / for a path or a repository; its message would mislead.
-            why = 'not the name of a model' if '/' in name else first_line(problem)
+            is_misleading = '/' in name and not isinstance(problem, OSError)
+            why = 'not the name of a model' if is_misleading else first_line(problem)
             raise ConfigError(
                 f'{subject}={name!r}: {why}; timm {timm.__version__} lists its names with '
                 'timm.list_models().'

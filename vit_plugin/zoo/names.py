@@ -56,7 +56,8 @@ def build_on_meta(name: str, **options: Any) -> nn.Module:
     try:
         with torch.device('meta'):
             return timm.create_model(name, **{'num_classes': 0, **options}).eval()
-    except (AssertionError, TypeError, ValueError) as error:  # a wrong option
+    # A wrong option: timm looks names up in dicts, and divides by numbers.
+    except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
         listed = ', '.join(f'{key}={value!r}' for key, value in options.items())
         raise ConfigError(
             f'timm builds no {name} with {listed} ({first_line(error)}); change them.'

@@ -415,3 +415,10 @@ def test_a_model_without_blocks_outputs_the_normed_stem():
     torch.testing.assert_close(model(images)[0], model.norm(model.patch_embed(images)[0]).mean(1))
     with rejects('Invalid out_indices 0'):
         VisionTransformer(dict(SIZES, num_layers=0, patch_size=8), 32, out_indices=0)
+
+
+def test_a_detail_of_the_numerics_keeps_the_others_of_a_timm_name():
+    with torch.device('meta'):
+        model = VisionTransformer('timm://test_vit', numerics=dict(norm_cfg=dict(eps=1e-4)))
+    assert model.numerics.norm_cfg == dict(type='LN', eps=1e-4)
+    assert model.numerics.act_cfg['approximate'] == 'none'

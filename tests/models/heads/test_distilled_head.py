@@ -24,6 +24,11 @@ def test_classifiers_of_both_tokens_are_averaged():
     torch.testing.assert_close(model((tokens,)), (first + second) / 2)
 
 
+def test_both_classifiers_start_with_the_prior_probability():
+    logits = DistilledViTClsHead(5, 16, prior_prob=0.01)((torch.zeros(3, 7, 16),))
+    torch.testing.assert_close(logits.sigmoid(), torch.full((3, 5), 0.01))
+
+
 def test_lists_of_tokens_give_mmpretrains_outputs():
     from mmpretrain.models import DeiTClsHead
 
@@ -64,6 +69,10 @@ def test_losses_equal_the_papers_formulas():
         (
             lambda: DistilledViTClsHead(5, 16, distillation='warm'),
             "distillation='warm' must be 'hard', 'soft' or 'none'",
+        ),
+        (
+            lambda: DistilledViTClsHead(5, 16, hidden_dim=16),
+            'hidden_dim is the width of pre-logits',
         ),
         (lambda: head()((torch.randn(3, 16),)), r'takes tokens \(B, N, in_channels=16\)'),
         (lambda: head().loss((torch.randn(3, 7, 16),), SAMPLES), 'needs a teacher'),

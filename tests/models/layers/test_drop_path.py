@@ -26,3 +26,11 @@ def test_drop_path_has_no_state_and_keeps_the_dtype():
     layer = DropPath(0.5).to(torch.bfloat16).train()
     assert not layer.state_dict()
     assert layer(torch.ones(8, 2, dtype=torch.bfloat16)).dtype is torch.bfloat16
+
+
+def test_the_rate_is_set_again_after_to_empty():
+    with torch.device('meta'):
+        layer = DropPath(0.25)
+    layer.to_empty(device='cpu').keep_prob.fill_(torch.nan)
+    layer.reset_parameters()
+    assert layer.keep_prob.item() == 0.75

@@ -25,6 +25,12 @@ def test_another_type_replaces_the_bases_entry():
     assert get_numerics(dict(act_cfg=dict(type='ReLU'))).act_cfg == dict(type='ReLU')
 
 
+def test_details_of_the_shortcuts_change_the_norms_of_the_stem():
+    numerics = get_numerics(dict(stem_shortcut_norm_cfg=dict(eps=1e-5)))
+    assert numerics.stem_shortcut_norm_cfg == dict(type='GN', num_groups=32, eps=1e-5)
+    assert get_numerics('authors').stem_shortcut_norm_cfg == {}
+
+
 def test_numerics_reach_the_layers(tiny_hybrid):
     for name, approximate, eps in (('authors', 'tanh', 1e-6), ('timm', 'none', 1e-5)):
         model = VisionTransformer(**tiny_hybrid, numerics=name)

@@ -13,6 +13,7 @@ from vit_plugin.models.layers.pos_embed import (
     Learned2dPosEmbed,
     LearnedPosEmbed,
     SinCos2dPosEmbed,
+    build_positions,
     resize_grid,
 )
 
@@ -99,6 +100,15 @@ def test_the_grid_is_saved_with_a_learned_table():
     assert wide.state_dict()['_extra_state'].tolist() == [3, 4]
     tall.load_state_dict(wide.state_dict())
     tall.load_state_dict({})  # older and foreign checkpoints do not state the grid
+
+
+@pytest.mark.parametrize(
+    ('cfg', 'form'),
+    [({}, 'decomposed'), (dict(relative='bias'), 'bias'), (dict(relative=True), 'decomposed')],
+)
+def test_the_type_relative_keeps_a_stated_form(cfg, form):
+    position, actual, _ = build_positions(dict(type='relative', **cfg), (2, 2), 8, 0)
+    assert (position.shape, actual) == (None, form)
 
 
 @pytest.mark.parametrize(

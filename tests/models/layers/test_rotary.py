@@ -178,6 +178,10 @@ def test_initial_frequencies_are_rotated_axial_frequencies():
             'relative or rotary positions; leave out one',
         ),
         (dict(pos_embed=dict(rotary=dict(temperature=1.0))), 'rotary needs form'),
+        (
+            dict(pos_embed=dict(rotary=dict(form='centred', native_grid=(2, 2)))),
+            'no native_grid to scale them to; leave it out',
+        ),
         (dict(pos_embed=dict(rotary=dict(form='spiral'))), "form='spiral' must be 'index'"),
         (dict(encoder=dict(num_kv_heads=3)), 'num_kv_heads=3 does not divide the 2 heads'),
     ],

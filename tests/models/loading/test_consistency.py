@@ -145,6 +145,12 @@ def test_rotary_periods_of_dinov3_are_compared(factor):
             load_weights(model, state)
 
 
+def test_an_empty_rotary_table_is_refused():
+    model = VisionTransformer(TINY['arch'] | dict(patch_size=16), img_size=64, pos_embed=CENTRED)
+    with rejects('rope_embed.periods: the model computes other'):
+        load_weights(model, {**model.state_dict(), 'rope_embed.periods': torch.empty(0)})
+
+
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(('name', 'noted'), [('DeiT3', True), ('VisionTransformer', False)])
 def test_weights_of_mmpretrains_deit3_are_noted(name, noted):

@@ -23,7 +23,7 @@ from torch.distributed.tensor import DTensor
 
 from vit_plugin.models import SimpleFPN, TokenPooling, VisionTransformer, load_weights
 from vit_plugin.models.loading import check_start, load_trained
-from vit_plugin.weights import FORMATS, open_checkpoint
+from vit_plugin.weights import FORMATS, Checkpoint, open_checkpoint
 from vit_plugin.weights.rules import Step
 
 
@@ -49,6 +49,13 @@ def test_every_key_is_accounted_for(tiny):
     text = str(report)
     assert 'the checkpoint has 3 classes, the model 7' in text
     assert 'tensors from the format timm' in text
+
+
+def test_patterns_to_skip_that_match_no_key_are_noted(tiny):
+    weights = exported(classifier(tiny))
+    report = load_weights(classifier(tiny), weights, skip=['head.*', 'head.{rest}'])
+    assert "skip: 'head.*' matches no key" in str(report)
+    assert "'head.{rest}'" not in str(report)
 
 
 def test_pre_logits_are_loaded_into_a_head_and_ignored_by_a_backbone(tiny):
@@ -144,6 +151,15 @@ def test_skipped_parameters_may_be_missing(tiny):
         'blocks.1.mlp.fc1.bias': 'skipped',
         'blocks.1.mlp.fc2.weight': 'skipped, and not in the checkpoint',
         'blocks.1.mlp.fc2.bias': 'skipped',
+    }
+
+
+def test_keys_are_skipped_by_their_own_names(tiny):
+    weights = exported(classifier(tiny), 'hf')
+    report = load_weights(classifier(tiny), weights, skip=['classifier.{rest}'])
+    assert report.initialized == {
+        'head.layers.head.weight': 'skipped',
+        'head.layers.head.bias': 'skipped',
     }
 
 
@@ -422,6 +438,24 @@ def test_load_trained_refuses_checkpoints_of_other_models(tiny, tmp_path):
         )
 
 
+@pytest.mark.parametrize(
+    ('cause', 'raised', 'words'),
+    [
+        (RuntimeError('no such kernel'), ValueError, 'is not of this model: no such kernel'),
+        (RuntimeError('DefaultCPUAllocator: not enough memory'), RuntimeError, '^DefaultCPU'),
+    ],
+)
+def test_load_trained_explains_errors_of_a_single_line(tiny, monkeypatch, cause, raised, words):
+    def load_state_dict(*args: object, **kwargs: object) -> None:
+        raise cause
+
+    model = classifier(tiny)
+    checkpoint = Checkpoint('x.pth', dict(state_dict=model.state_dict()))
+    monkeypatch.setattr(model, 'load_state_dict', load_state_dict)
+    with pytest.raises(raised, match=words):
+        load_trained(model, checkpoint)
+
+
 def test_load_trained_refuses_integer_weights(tiny, tmp_path):
     state = classifier(tiny).state_dict()
     for name in ('head.layers.head.bias', 'backbone.cls_token'):
@@ -454,6 +488,27 @@ def test_init_cfg_skips_parameters_by_name(tiny, tmp_path):
     assert torch.equal(model.pos_embed, source.pos_embed)
     with rejects(r'may have prefix, skip and source_grid'):
         VisionTransformer(**tiny, init_cfg=dict(cfg, skipp=['norm.weight'])).init_weights()
+    for wrong in (dict(skip='norm.{rest}'), dict(source_grid=4), dict(checkpoint=None)):
+        with rejects(r'may have prefix, skip and source_grid, where skip is a list'):
+            VisionTransformer(**tiny, init_cfg={**cfg, **wrong}).init_weights()
+    with rejects(r"no weight in the checkpoint begins with 'bacbone\.'; correct prefix"):
+        VisionTransformer(**tiny, init_cfg=dict(cfg, prefix='bacbone')).init_weights()
+    del cfg['checkpoint']
+    with rejects(r'must have checkpoint, a path or address'):
+        VisionTransformer(**tiny, init_cfg=cfg).init_weights()
+
+
+@pytest.mark.parametrize(
+    ('skip', 'words'),
+    [
+        ('head.{rest}', r'must be a list of patterns; give skip='),
+        (['{rest}.attn.{rest}'], r'redefinition of group name .* give each placeholder once'),
+    ],
+)
+def test_patterns_to_skip_that_match_nothing_raise(tiny, skip, words):
+    model = VisionTransformer(**tiny)
+    with rejects(words):
+        load_weights(model, model.state_dict(), skip=skip)
 
 
 def test_a_model_on_the_meta_device_gets_the_loaded_tensors(tiny):

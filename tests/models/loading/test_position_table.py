@@ -204,3 +204,11 @@ def test_the_row_of_a_missing_class_token_is_dropped(tiny):
     state = {key: value for key, value in source.state_dict().items() if key != 'cls_token'}
     load_weights(target, state)
     assert torch.equal(target.pos_embed, source.pos_embed[:, 1:])
+
+
+def test_the_row_of_a_skipped_distillation_token_is_dropped(tiny):
+    source, target = source_and_target(tiny, dict(encoder=dict(dist_token=1)), None)
+    report = load_weights(target, source.state_dict(), skip=['dist_token'])
+    assert 'the row of the distillation token is left out' in report.adapted['pos_embed']
+    expected = torch.cat((source.pos_embed[:, :1], source.pos_embed[:, 2:]), dim=1)
+    assert torch.equal(target.pos_embed, expected)

@@ -18,6 +18,12 @@ def test_modes_without_parameters():
         torch.testing.assert_close(second, 2 * value)
 
 
+def test_a_norm_has_the_width_of_the_joined_vector():
+    norm = dict(in_channels=8, norm_cfg=dict(type='LN'))
+    (pooled,) = TokenPooling('cls_avg', num_prefix_tokens=1, **norm)((torch.randn(2, 10, 8),))
+    assert pooled.shape == (2, 16)
+
+
 @pytest.mark.parametrize('num_prefix_tokens', [None, 0, 1])
 @pytest.mark.parametrize('mode', ['avg', 'gap'])
 def test_a_feature_map_has_no_prefix_tokens(mode, num_prefix_tokens):

@@ -22,7 +22,7 @@ from vit_plugin.models import (
     TimmEmbed,
 )
 from vit_plugin.models.layers.std_conv import standardize
-from vit_plugin.models.stems import Stem
+from vit_plugin.models.stems import Stem, build_stem
 
 # By name, the class of a stem and its arguments, for the tests that all stems must pass.
 STEMS = {
@@ -145,12 +145,28 @@ def test_norm_and_activation_follow_the_projection():
     assert (tokens == 0).any()
 
 
+@pytest.mark.parametrize('kind', ['PatchEmbed', 'vit_plugin.PatchEmbed', PatchEmbed])
+def test_a_config_with_the_type_of_the_arch_changes_its_stem(kind):
+    default = dict(type='PatchEmbed', patch_size=32)
+    stem = build_stem(default, dict(type=kind, in_channels=1), embed_dims=8)
+    assert (stem.patch_size, stem.in_channels) == (32, 1)
+
+
 def test_fewer_groups_allow_a_narrow_resnet():
     numerics = dict(stem_norm_cfg=dict(num_groups=8))
     tokens, _, _ = ResNetEmbed(3, 16, stage_depths=(1,), width=8, numerics=numerics)(
         torch.randn(1, 3, 32, 32)
     )
     assert tokens.shape == (1, 64, 16)
+
+
+def test_weights_of_a_cnn_that_cannot_be_downloaded_raise(monkeypatch):
+    def fail(*args, **kwargs):
+        raise ConnectionError('no route to host')
+
+    monkeypatch.setattr('timm.create_model', fail)
+    with rejects('weights of timm://test_resnet cannot be downloaded .no route to host.; check'):
+        TimmEmbed('test_resnet', 3, 16, pretrained=True)
 
 
 def test_the_name_of_a_timm_cnn_may_have_the_prefix_of_timm():
@@ -251,6 +267,8 @@ def test_a_whitened_root_gives_uncorrelated_maps_without_parameters():
     )
     root = stem.backbone[0]
     assert not list(root.parameters())
+    root.filters.fill_(torch.nan)  # `to_empty` may leave any value
+    root.reset_parameters()
     filters = root.filters.flatten(1)  # (12, 3 * 2 * 2)
     torch.testing.assert_close(filters @ filters.T, torch.eye(12))
     root.act = nn.Identity()  # the linear maps are compared

@@ -15,8 +15,9 @@ from safetensors.torch import save_file
 from timm.models.vision_transformer import checkpoint_filter_fn
 from torchvision import transforms
 
+from vit_plugin.from_folder.starting_point import StartingPoint
 from vit_plugin.inference.load import load
-from vit_plugin.models import VisionTransformer
+from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.project import declared_rows
 from vit_plugin.weights import FORMATS
 from vit_plugin.weights.hub import is_of_hub
@@ -130,6 +131,7 @@ def timm_tower(name: str, pool: str, projection: str | None) -> tuple[torch.nn.M
     ('name', 'pool', 'projection'),
     [
         ('test_vit', '', 'linear'),  # BiomedCLIP
+        ('test_vit', 'avg', 'linear'),  # the defaults; the norm stays before the average
         ('test_vit3', 'map', 'none'),  # SigLIP
         ('test_vit', 'token', None),  # EVA-02-CLIP; the trunk's head is the projection
         ('test_convnext', '', 'linear'),
@@ -145,6 +147,38 @@ def test_features_of_a_timm_tower_equal_those_of_timm(name, pool, projection, tm
     with torch.no_grad():
         features = ours.model.extract_feat(images)[-1]
         torch.testing.assert_close(features, trunk(images))
+
+
+@needs_timm_reader
+def test_a_tower_that_timm_computes_is_a_starting_point(tmp_path):
+    from vit_plugin.models import TimmBackbone
+
+    trunk, vision, state = timm_tower('test_convnext', 'avg', 'linear')
+    folder = write(tmp_path / 'a', vision, state)
+    start = StartingPoint('', str(folder), (0, 64))
+    assert start.wrapped == dict(type='vit_plugin.TimmBackbone', model_name='test_convnext')
+    backbone = TimmBackbone('test_convnext')
+    load_weights(backbone, start.opened)
+    theirs = trunk.state_dict()
+    assert all(torch.equal(theirs[name], x) for name, x in backbone.model.state_dict().items())
+    with rejects('give it as --weights to start from its weights'):
+        StartingPoint(str(folder), None, (0, 64))
+
+
+def test_a_deeper_tower_of_text_is_left_out(tmp_path):
+    """Its blocks have the names of the image tower, without the prefix."""
+    theirs, state = vit()
+    block = 'visual.transformer.resblocks.0.'
+    parts = {key.removeprefix(block): state[key] for key in state if key.startswith(block)}
+    state |= {
+        f'transformer.resblocks.{i}.{part}': value.clone()
+        for i in range(4)
+        for part, value in parts.items()
+    }
+    ours = load(write(tmp_path / 'a', TOWER, state), device='cpu', classify=False)
+    images = torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(ours.model.extract_feat(images)[-1], theirs(images))
 
 
 def test_files_of_transformers_come_first(tmp_path):
@@ -170,9 +204,20 @@ def test_files_of_transformers_come_first(tmp_path):
         ),
         ('vision_cfg', dict(magic=1), 'vision_cfg.magic=1, which no model here computes'),
         ('vision_cfg', dict(timm_model_name='no_such'), "'no_such', which timm .* lacks"),
+        (
+            'vision_cfg',
+            dict(timm_model_name='test_vit.no_tag', timm_proj=None),
+            "'test_vit.no_tag', which timm .* lacks",
+        ),
+        ('vision_cfg', dict(timm_model_name='test_vit', timm_proj='magic'), "timm_proj='magic'"),
         ('vision_cfg', dict(timm_model_name='test_vit', timm_pool='rot_attn'), "'rot_attn'"),
         ('preprocess_cfg', dict(resize_mode='longest'), 'which pads or crops to a rectangle'),
         ('preprocess_cfg', dict(resize_mode='magic'), "resize_mode='magic'"),
+        (
+            'preprocess_cfg',
+            dict(mean=[0.5]),
+            r'its open_clip_config.json has preprocess_cfg.mean=\[0.5\], where',
+        ),
         ('preprocess_cfg', dict(size=64), 'where the tower has 32 x 32 pixels'),
         ('model_cfg', dict(magic=1), 'model_cfg.magic=1'),
     ],

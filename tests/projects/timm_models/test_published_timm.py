@@ -63,7 +63,8 @@ def test_logits_classes_and_pixels_equal_those_of_timm(name, tmp_path):
     ('changes', 'words'),
     [
         (dict(model_args=dict(checkpoint_path='x.pth')), 'model_args.checkpoint_path=.x.pth'),
-        (dict(model_args=dict(depth=10**9)), 'model_args.depth=1000000000'),
+        (dict(model_args=dict(embed_dim=10**9)), 'model_args.embed_dim=1000000000'),
+        (dict(model_args=dict(depth=10**4)), 'model_args.depth=10000'),
         (dict(model_args=dict(magic=1)), 'timm builds no vit_base_patch16_224 with .*magic=1 .Vis'),
         (
             dict(architecture='convnext_atto'),
@@ -74,6 +75,7 @@ def test_logits_classes_and_pixels_equal_those_of_timm(name, tmp_path):
         (dict(magic=1), 'magic=1, which no model here computes'),
         (dict(pretrained_cfg=dict(magic=1)), 'pretrained_cfg.magic=1, which no model here'),
         (dict(pretrained_cfg=dict(crop_mode='border')), "crop_mode='border'"),
+        (dict(pretrained_cfg=dict(interpolation='random')), "interpolation='random'"),
         (dict(pretrained_cfg=dict(custom_load='hf')), "custom_load='hf'"),
     ],
 )
@@ -203,6 +205,22 @@ def test_models_computed_by_timm_have_the_same_logits(name, size, tmp_path):
             features[-1], theirs.forward_head(theirs.forward_features(images), pre_logits=True)
         )
         torch.testing.assert_close(ours.model.head(features), theirs(images))
+
+
+def test_the_fixed_size_of_a_model_computed_by_timm_is_kept(tmp_path):
+    name = 'swin_tiny_patch4_window7_224'
+    save_for_hf(timm.create_model(name, num_classes=3), str(tmp_path), safe_serialization=True)
+    stated = json.loads((tmp_path / 'config.json').read_text())['pretrained_cfg']
+    stated |= dict(input_size=[3, 448, 448], fixed_input_size=True)
+    edit(tmp_path, model_args={}, pretrained_cfg=stated)
+    assert load(tmp_path, device='cpu').model.backbone.img_size == (448, 448)
+
+
+def test_a_norm_after_a_pooled_token_raises(tmp_path):
+    folder = folder_of(tmp_path / 'theirs', 'vit_base_patch16_224', fc_norm=True)
+    edit(folder, model_args=dict(SIZES, fc_norm=True))
+    with rejects('whose norm after this pooling no model here has'):
+        load(folder, device='cpu')
 
 
 def test_timm_name_loads_with_imagenet_classes(tmp_path, monkeypatch):

@@ -267,6 +267,10 @@ def test_load_weights_loads_only_the_backbone(classifier):
     assert len(report.matched) == len(classifier.backbone.state_dict())
     assert torch.equal(classifier.backbone.model.stem.conv.weight, theirs.stem.conv.weight)
     assert torch.equal(classifier.head.fc.weight, head)
+    broken = dict(theirs.state_dict(), **{'stem.conv.weight': theirs.stem.conv.weight * torch.nan})
+    with rejects("has infinite values or NaN in 'stem.conv.weight'"):
+        load_weights(classifier, broken)
+    assert torch.equal(classifier.backbone.model.stem.conv.weight, theirs.stem.conv.weight)
     with rejects('one vit_plugin.VisionTransformer is needed, and ImageClassifier has 0'):
         find_backbone(classifier)
 

@@ -17,7 +17,10 @@ from vit_plugin.projects.timm_models.wrapped_timm import timm_arguments
         ('', dict(architecture='convnext_atto'), dict(model_name='convnext_atto')),
         (
             '',
-            dict(architecture='convnext_atto', model_args=dict(num_classes=2, in_chans=3)),
+            dict(
+                architecture='convnext_atto',
+                model_args=dict(num_classes=2, in_chans=3, drop_rate=0.1),
+            ),
             dict(model_name='convnext_atto'),
         ),
         ('', dict(model_type='vit'), {}),

@@ -3,6 +3,7 @@
 No code in a file is ever run.
 """
 
+import errno
 import pickle
 import zipfile
 from collections import OrderedDict
@@ -21,6 +22,7 @@ from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import reading_safely
 from vit_plugin.weights.for_mmengine import read_complete
 from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.reading import files
 from vit_plugin.weights.reading.files import DamagedError, check_readable, read_checkpoint
 
 STATE = {'a': torch.randn(3, 4), 'b': torch.arange(5.0)}
@@ -158,6 +160,26 @@ def test_truncated_files_raise_one_sentence(tmp_path, suffix, share):
     with rejects(r'The checkpoint .* (cannot be read|is damaged)') as error:
         dict(open_checkpoint(path).weights)
     assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('cause', 'words'),
+    [
+        (MemoryError(), 'There is not enough memory to read the checkpoint'),
+        (PermissionError(errno.EACCES, 'Permission denied'), 'allow this process to read it'),
+    ],
+)
+def test_errors_of_the_system_do_not_make_a_file_damaged(tmp_path, monkeypatch, cause, words):
+    """A damaged download would be removed."""
+
+    def read_pickle(*args: object, **kwargs: object) -> None:
+        raise cause
+
+    save(tmp_path / 'x.pth')
+    monkeypatch.setattr(files, 'read_pickle', read_pickle)
+    with rejects(words) as error:
+        read_checkpoint(tmp_path / 'x.pth')
+    assert not isinstance(error.value, DamagedError)
 
 
 @pytest.mark.filterwarnings('ignore')

@@ -54,3 +54,10 @@ def test_invalid_indices_raise(folder, content):
     (folder / INDEX).write_text(content)
     with rejects('does not say in weight_map'):
         open_checkpoint(folder)
+
+
+def test_shards_of_another_model_raise(folder):
+    first, second, _ = sorted(folder.glob('*.safetensors'))
+    second.write_bytes(first.read_bytes())
+    with rejects(rf'names .* in {second.name}, which lacks it; download both again'):
+        open_checkpoint(folder)

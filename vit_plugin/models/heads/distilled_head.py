@@ -25,7 +25,7 @@ class DistilledViTClsHead(ViTClsHead):
     their logits are averaged. The backbone needs ``encoder=dict(dist_token=1), out_type='raw'``.
 
     Args:
-        num_classes, in_channels, **kwargs: see :class:`ViTClsHead`.
+        num_classes, in_channels, **kwargs: see :class:`ViTClsHead`. There is no ``hidden_dim``.
         distillation: what the second classifier learns. ``'hard'`` is the teacher's decision
             (Equation 3), ``'soft'`` its distribution (Equation 2). ``'none'`` is the labels, for
             fine-tuning without a teacher.
@@ -36,8 +36,8 @@ class DistilledViTClsHead(ViTClsHead):
     list in MMPretrain's form ends with the two, (B, in_channels) each.
 
     Raises:
-        ConfigError: in the forward, if the features lack one of the two tokens, or have a width
-            other than ``in_channels``.
+        ConfigError: for ``hidden_dim``. In the forward, if the features lack one of the two tokens,
+            or have a width other than ``in_channels``.
     """
 
     def __init__(
@@ -49,11 +49,15 @@ class DistilledViTClsHead(ViTClsHead):
         tau: Temperature = 3.0,
         **kwargs: Any,
     ) -> None:
+        if kwargs.get('hidden_dim') is not None:
+            raise ConfigError(
+                'DistilledViTClsHead: hidden_dim is the width of pre-logits, which its classifiers '
+                'do not have; leave it out.'
+            )
         super().__init__(num_classes, in_channels, **kwargs)
         self.distillation, self.alpha, self.tau = distillation, alpha, tau
         self.layers.head_dist = nn.Linear(in_channels, num_classes)
-        nn.init.zeros_(self.layers.head_dist.weight)
-        nn.init.zeros_(self.layers.head_dist.bias)
+        self.reset_parameters()  # again, since it now has the second classifier
 
     def classify(self, feats: Features) -> tuple[Tensor, Tensor]:
         """The logits (B, num_classes) of the class token and of the distillation token."""

@@ -18,10 +18,16 @@ class DropPath(nn.Module):
     Shape: (B, ...) -> the same.
     """
 
+    keep_prob: Tensor
+
     def __init__(self, drop_prob: float) -> None:
         super().__init__()
         self.drop_prob = drop_prob
         self.register_buffer('keep_prob', torch.tensor(1 - drop_prob), persistent=False)
+
+    def reset_parameters(self) -> None:
+        """Set the rate again, since ``to_empty`` leaves a buffer without a value."""
+        self.keep_prob.fill_(1 - self.drop_prob)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:

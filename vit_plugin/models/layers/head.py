@@ -45,6 +45,6 @@ def reset_head(layers: nn.Sequential, prior_prob: float | None = None) -> None:
         if name == 'pre_logits':
             lecun_normal_(layer.weight)
             nn.init.zeros_(layer.bias)
-        elif name == 'head':
+        elif name in ('head', 'head_dist'):
             nn.init.zeros_(layer.weight)
             nn.init.constant_(layer.bias, log(prior_prob / (1 - prior_prob)) if prior_prob else 0.0)

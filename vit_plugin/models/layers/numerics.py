@@ -51,7 +51,7 @@ class Numerics:
         stem_conv_cfg: weight standardization and padding of a ``ResNetEmbed``, see
             :class:`~vit_plugin.models.layers.std_conv.StdConv2d`.
         stem_shortcut_norm_cfg: norms of the shortcuts of a ``ResNetEmbed`` that have a convolution.
-            If empty, ``stem_norm_cfg`` applies.
+            If empty, ``stem_norm_cfg`` applies. Without ``type``, it changes that.
         stem_pool_cfg: padding of the max-pool of a ``ResNetEmbed``, see
             :func:`~vit_plugin.models.layers.std_conv.max_pool`.
     """
@@ -152,6 +152,9 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
         base = merged[key]
         has_same_type = 'type' not in change or change['type'] == base.get('type')
         merged[key] = {**base, **change} if has_same_type else dict(change)
+    shortcut = merged['stem_shortcut_norm_cfg']
+    if shortcut and 'type' not in shortcut:  # most presets have no norm of their own there
+        merged['stem_shortcut_norm_cfg'] = {**merged['stem_norm_cfg'], **shortcut}
     return Numerics(**merged)
 
 

@@ -263,7 +263,7 @@ def build_positions(
     cfg = {'type': 'learned', 'relative': False, 'rotary': None, **pos_embed}
     kind, relative, rotary = (cfg.pop(name) for name in ('type', 'relative', 'rotary'))
     if kind == 'relative':
-        kind, relative = 'none', True
+        kind, relative = 'none', relative or True  # or the form that is stated too
     for name in ('endpoint', 'spread'):
         if name in cfg and kind != 'sincos2d':
             raise ConfigError(

@@ -45,7 +45,8 @@ class RotaryOptions:
             and i + d/2.
         offset: added to the coordinates, in patches.
         native_grid: grid (h, w) to which the coordinates of every other grid are scaled, as in
-            EVA-02. Default: no scaling.
+            EVA-02. Not for ``'centred'``, whose coordinates have the same range on any grid.
+            Default: no scaling.
         shift, jitter, rescale: random changes of the coordinates in training, as in DINOv3: a shift
             of at most this size, a factor per axis and a common factor, both from 1 / value to
             value. Default: none.
@@ -98,10 +99,15 @@ def read_rotary(cfg: RotaryCfg) -> RotaryOptions:
     """The options in a config.
 
     Raises:
-        ConfigError: if there is no ``form``.
+        ConfigError: if there is no ``form``, or if ``'centred'`` has a ``native_grid``.
     """
     if 'form' not in cfg:
         raise ConfigError(f'pos_embed: rotary needs form, one of {", ".join(TEMPERATURES)}.')
+    if cfg['form'] == 'centred' and cfg.get('native_grid'):
+        raise ConfigError(
+            "pos_embed: rotary of form='centred' has coordinates from -1 to 1 on any grid, and no "
+            'native_grid to scale them to; leave it out.'
+        )
     return RotaryOptions(**{'temperature': TEMPERATURES[cfg['form']], **cfg})
 
 
@@ -230,7 +236,7 @@ def build_rotary(cfg: RotaryCfg | None, **sizes: int) -> Rotary | NoRotary:
         sizes: ``head_dims, num_heads, num_layers, num_prefix_tokens``, see :class:`Rotary`.
 
     Raises:
-        ConfigError: see :class:`Rotary`. Also if there is no ``form``.
+        ConfigError: see :class:`Rotary` and :func:`read_rotary`.
     """
     if cfg is None:
         return NoRotary(sizes['num_layers'])

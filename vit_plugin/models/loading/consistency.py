@@ -145,7 +145,7 @@ def _computes_table(backbone: nn.Module, key: str, value: Tensor) -> bool:
     A table with a row for each patch is taken as that of a square grid, or else of the model's
     grid. The model's table is computed on the same grid.
     """
-    if not isinstance(backbone.rope, AxialRotary) or not value.ndim:
+    if not isinstance(backbone.rope, AxialRotary) or not (value.ndim and value.numel()):
         return False
     num_patches = value.numel() // value.shape[-1]  # (N, d), or (h, w, d)
     side = math.isqrt(num_patches)

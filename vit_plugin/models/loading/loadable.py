@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from vit_plugin.arguments.fields import InitConfig
-from vit_plugin.errors import ConfigError, naming
+from vit_plugin.errors import ConfigError, first_line, is_out_of_memory, naming
 from vit_plugin.weights.opening import Checkpoint, Source, read_source
 from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.weights.recognition import recognize
@@ -52,7 +52,7 @@ class LoadableBackbone(LoadableModule):
 
         ``source_grid`` defaults to the one in the backbone's ``pos_embed``.
         """
-        return load_weights(self, source, skip, source_grid or self.position.source_grid)
+        return load_weights(self, source, skip, source_grid)  # the table knows its own default
 
     def _checkpoint_filter(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
         """MMPretrain's hook of its backbone: convert the weights of the complete classifier."""
@@ -87,6 +87,10 @@ def load_weights(
             or stem is not in the model, or if the source names a model of another structure, or if
             a value is infinite or NaN. The model is then as before.
     """
+    if isinstance(skip, str):  # its letters would be patterns that match nothing
+        raise ConfigError(
+            f'load_weights: skip={skip!r} must be a list of patterns; give skip=[{skip!r}].'
+        )
     prefix, backbone = find_backbone(model, Backbone)
     if not isinstance(backbone, LoadableBackbone):  # a timm model, which has its own names
         # The head is another module, which this does not load.
@@ -163,7 +167,11 @@ def load_trained(model: nn.Module, checkpoint: Checkpoint) -> None:
         with naming(source):
             incompatible = model.load_state_dict(dict(weights), strict=False)
     except RuntimeError as error:  # wrong shapes, one per line after the first
-        raise ConfigError(mismatch + str(error).splitlines()[1].strip()) from error
+        if is_out_of_memory(error):
+            raise
+        lines = str(error).splitlines()
+        reason = lines[1].strip() if lines[1:] else first_line(error)
+        raise ConfigError(mismatch + reason) from error
     if incompatible.missing_keys:
         raise ConfigError(
             f'{mismatch}it lacks {len(incompatible.missing_keys)} of its '

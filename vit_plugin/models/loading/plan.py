@@ -5,13 +5,14 @@
 compares its weights with those of one model.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torch import nn
 
 from vit_plugin.arguments.encoder_options import CREATING_OPTIONS
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.project import declared_rows
 from vit_plugin.suggestions import closest
 from vit_plugin.weights.patterns import Pattern
@@ -41,8 +42,8 @@ CREATING_ARGUMENTS = {
     }.items()
 }
 BLOCK_KEY = Pattern('blocks.{i}.{rest}')
-# First parts of our names in a backbone. No weight of these may be left over in a checkpoint.
 SKIPPED = 'skipped'  # the reason in a report for what `skip` names
+# First parts of our names in a backbone. No weight of these may be left over in a checkpoint.
 ENCODER_MODULES = (
     'cls_token',
     'dist_token',
@@ -88,11 +89,19 @@ class Plan:
         complete: bool = True,
     ) -> None:
         self.backbone, self.targets, self.weights = backbone, targets, weights
-        self.skip = tuple(map(Pattern, skip))
+        skip = tuple(skip)
+        with rejecting(f'skip={skip} cannot be read', 'give each placeholder once', (re.error,)):
+            self.skip = tuple(map(Pattern, skip))
+        self.used_patterns = set[str]()  # patterns of `skip` that match a key
         self.report = Report(weights.format.name)
         surplus = self._account_for_keys(complete)
         # First, since its message on missing weights names similar keys.
         self._account_for_targets()
+        self.report.notes += [
+            f'skip: {pattern.text!r} matches no key of the checkpoint or of the model; correct it'
+            for pattern in self.skip
+            if pattern.text not in self.used_patterns
+        ]
         if surplus:
             self._reject(surplus)
         self._skip_other_classifiers()
@@ -111,7 +120,14 @@ class Plan:
         return ''
 
     def _skipped(self, *names: str) -> bool:
-        return any(pattern.match(name) is not None for pattern in self.skip for name in names)
+        """True if a pattern of ``skip`` matches one of these names."""
+        matching = {
+            pattern.text
+            for pattern in self.skip
+            if any(pattern.match(name) is not None for name in names)
+        }
+        self.used_patterns |= matching
+        return bool(matching)
 
     def _account_for_keys(self, complete: bool) -> dict[str, str]:
         """Record the checkpoint's unused keys and why they are unused.
@@ -167,11 +183,12 @@ class Plan:
             if ours == GRID:  # the model knows its own grid
                 continue
             part = ours.partition('.')[0]
-            if self._skipped(ours):
+            theirs = self.weights.steps[ours].theirs if ours in self.weights else ()
+            if self._skipped(ours, *theirs):
                 found = '' if ours in self.weights else ', and not in the checkpoint'
                 self.report.initialized[ours] = f'{SKIPPED}{found}'
             elif ours in self.weights:
-                self.report.matched[ours] = self.weights.steps[ours].theirs
+                self.report.matched[ours] = theirs
             elif ours.endswith(RELATIVE_TABLES):
                 self.report.initialized[ours] = f'relative positions start at zero, {HARMLESS}'
             elif part not in present_parts and (  # a part that the checkpoint may lack

@@ -37,7 +37,7 @@ class PositionTable:
         self, backbone: nn.Module, weights: Recognized, grid: tuple[int, int] | None = None
     ) -> None:
         self.position, self.weights = backbone.position, weights
-        self.has_tokens = bool(backbone.prefix_tokens)
+        self.tokens = tuple(backbone.prefix_tokens)
         self.is_learned = isinstance(self.position, LearnedPosEmbed)
         self.grid = grid
 
@@ -49,12 +49,17 @@ class PositionTable:
         changes = []
         if old != new:
             changes.append(f'positions of {size_text(old)} patches to {size_text(new)}')
-        if num_prefix > model_prefix:
+        if num_prefix > model_prefix and self.tokens[:1] == TOKENS_WITH_ROWS[:1] and model_prefix:
+            changes.append(
+                'the row of the distillation token is left out, as the model has no such token'
+            )
+            prefix = prefix[:, :model_prefix]
+        elif num_prefix > model_prefix:
             changes.append(
                 'the rows of the tokens before the patches are '
                 + (
                     'added to the tokens'
-                    if self.has_tokens
+                    if self.tokens
                     else 'left out, as the model has no such tokens'
                 )
             )

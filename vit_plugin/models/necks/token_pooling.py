@@ -100,7 +100,8 @@ class TokenPooling(BaseModule):
         self.attn_pool = (
             self._build_attention_pool(width, dict(map_cfg or {})) if mode == 'map' else None
         )
-        self.norm = build_norm(norm_cfg, width) if norm_cfg else nn.Identity()
+        pooled_width = 2 * width if mode == 'cls_avg' else width
+        self.norm = build_norm(norm_cfg, pooled_width) if norm_cfg else nn.Identity()
         self.register_load_state_dict_pre_hook(keep_shards)
 
     @staticmethod

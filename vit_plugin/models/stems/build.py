@@ -20,7 +20,9 @@ def build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **com
     Raises:
         ConfigError: if the type is missing, or if the width differs from that of the blocks.
     """
-    has_same_type = 'type' not in patch_embed or patch_embed['type'] == default.get('type')
+    has_same_type = 'type' not in patch_embed or (
+        _type_name(patch_embed['type']) == _type_name(default.get('type'))
+    )
     cfg = {**default, **patch_embed} if has_same_type else dict(patch_embed)
     if 'type' not in cfg:
         raise ConfigError(
@@ -33,3 +35,10 @@ def build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **com
             f'blocks, {common["embed_dims"]}; leave it out, since arch sets it.'
         )
     return MODELS.build(dict(cfg, _scope_=SCOPE), default_args=common)
+
+
+def _type_name(kind: Any) -> str:
+    """The name of a stem's type, without the scope of this package."""
+    if isinstance(kind, type) and issubclass(kind, Stem):
+        return kind.__name__
+    return str(kind).removeprefix(f'{SCOPE}.')

@@ -46,14 +46,18 @@ class WhitenedRoot(nn.Module):
 
     def __init__(self, in_channels: int, act_cfg: Mapping[str, Any]) -> None:
         super().__init__()
-        axes = cosines(in_channels), cosines(2), cosines(2)
-        self.register_buffer(
-            'filters',
-            torch.einsum('ai,bj,ck->abcijk', *axes).reshape(-1, in_channels, 2, 2),
-            persistent=False,
-        )
+        self.register_buffer('filters', self._filters(in_channels), persistent=False)
         self.norm = nn.BatchNorm2d(4 * in_channels, eps=5e-4, affine=False)
         self.act = build_activation(act_cfg)
+
+    @staticmethod
+    def _filters(in_channels: int) -> Tensor:
+        axes = cosines(in_channels), cosines(2), cosines(2)
+        return torch.einsum('ai,bj,ck->abcijk', *axes).reshape(-1, in_channels, 2, 2)
+
+    def reset_parameters(self) -> None:
+        """Compute the filters again, since ``to_empty`` leaves a buffer without values."""
+        self.filters.copy_(self._filters(self.filters.shape[1]))
 
     def forward(self, x: Tensor) -> Tensor:
         filters = self.filters.to(x.dtype)  # sharding casts inputs and parameters, but not buffers

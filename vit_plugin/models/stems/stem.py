@@ -15,6 +15,7 @@ from vit_plugin.errors import ConfigError, naming
 from vit_plugin.weights.opening import Source, read_source
 from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.weights.report import Report, shortened_list
+from vit_plugin.weights.rules import check_real
 
 from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_numerics
 from ..layers.recompute import Recompute, recomputed
@@ -162,8 +163,8 @@ class Stem(LoadableModule):
             skip, source_grid: not supported for a stem.
 
         Raises:
-            ConfigError: if a tensor is missing or has a different shape. The stem is then
-                unchanged.
+            ConfigError: if a tensor is missing, has a different shape or is quantized. The stem is
+                then unchanged.
         """
         if skip or source_grid:
             raise ConfigError(
@@ -198,6 +199,9 @@ class Stem(LoadableModule):
                 f'The checkpoint is not of this stem: {shortened_list(wrong)} are missing or of '
                 'another shape; give the file of a model with the same stem.'
             )
+        for ours, value in targets.items():
+            if value.is_floating_point():
+                check_real(f'{prefix}{ours}', weights[f'{prefix}{ours}'])
         matched: dict[str, tuple[str, ...]] = {ours: (f'{prefix}{ours}',) for ours in targets}
         others = weights.keys() - {f'{prefix}{ours}' for ours in targets}
         report = Report('vit_plugin', matched, ignored=dict.fromkeys(others, 'not of the stem'))

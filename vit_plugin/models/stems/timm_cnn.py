@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import Count, PositiveInt
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line, is_out_of_memory
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.weights.report import Report
@@ -108,7 +108,8 @@ def _build_cnn(
     """Build timm's model that returns feature maps.
 
     Raises:
-        ConfigError: if timm has no such model, or if the model has no such maps.
+        ConfigError: if timm has no such model, if the model has no such maps, or if its weights
+            cannot be downloaded.
     """
     try:
         backbone = timm.create_model(model_name, features_only=True, **options, **model_kwargs)
@@ -120,5 +121,12 @@ def _build_cnn(
             f'patch_embed: timm returns no feature maps for model_name={model_name!r} '
             f'({str(error) or type(error).__name__}); similar names are '
             f'{", ".join(near) or "none"}.'
+        ) from error
+    except Exception as error:  # from the hub or the network
+        if not options['pretrained'] or is_out_of_memory(error):
+            raise
+        raise ConfigError(
+            f'patch_embed: the weights of timm://{model_name} cannot be downloaded '
+            f'({first_line(error)}); check the network, or leave out pretrained=True.'
         ) from error
     return backbone

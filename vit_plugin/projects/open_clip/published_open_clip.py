@@ -13,13 +13,18 @@ from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import timm
+import torch
 from annotated_types import Len
+from timm.data import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
+from timm.models.eva import Eva
+from timm.models.vision_transformer import VisionTransformer
+from torch import nn
 
 from vit_plugin.arguments.fields import Positive, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.project import declared_rows
 from vit_plugin.weights.foreign_config import ConfigKind, ForeignConfig
-from vit_plugin.weights.published import Published
+from vit_plugin.weights.published import Published, RgbFloats
 from vit_plugin.weights.published_image_model import image_model
 from vit_plugin.weights.reading.lazy import Lazy, Weights
 from vit_plugin.zoo.data_config import CROP_MODES, open_clip_in_timm_terms
@@ -79,15 +84,22 @@ MODEL_FIELDS = ConfigKind(
 )
 PREPROCESSING_FIELDS = ConfigKind(
     defaults=dict(
-        size=None, mode='RGB', mean=None, std=None, interpolation='bicubic', resize_mode='shortest'
+        size=None,
+        mode='RGB',
+        mean=OPENAI_CLIP_MEAN,
+        std=OPENAI_CLIP_STD,
+        interpolation='bicubic',
+        resize_mode='shortest',
     ),
     unused={'padding, which is not supported': 'fill_color'},
 )
 FOLDER_FIELDS = ConfigKind(defaults=dict(model_cfg=None, preprocess_cfg=None))
 SUBJECT = 'the image tower of its open_clip_config.json'
-TRUNK = 'visual.trunk.'
+TOWER, TRUNK = 'visual.', 'visual.trunk.'
 PILLOW_NUMBERS = dict(bilinear=2, bicubic=3)
+OWN_PROJECTIONS = ('linear', 'mlp')  # values of timm_proj with a module of OpenCLIP after the trunk
 Sides = PositiveInt | Annotated[Sequence[PositiveInt], Len(2, 2)]
+RgbPositives = Annotated[Sequence[Positive], Len(3, 3)]
 
 
 def open_clip_tower(
@@ -114,7 +126,11 @@ def open_clip_tower(
     tower = published.described_as(
         _clip_config(model, vision, sides),
         _clip_processor(pixels, sides, resizing),
-        published.weights,
+        # Without the prefix, the names of the tower of text are the same, and it may be deeper.
+        Lazy(
+            [name for name in published.weights if name.startswith(TOWER)] or published.weights,
+            published.weights.__getitem__,
+        ),
         SUBJECT,
     )
     run = image_model(tower)
@@ -131,7 +147,8 @@ def _preprocessing(pixels: ForeignConfig, sides: Sequence[int]) -> Section:
     pixels.require('mode', 'RGB')
     pixels.require('interpolation', *PILLOW_NUMBERS)
     pixels.require('resize_mode', *CROP_MODES)
-    pixels.ignore('mean', 'std')
+    pixels.get('mean', RgbFloats | None)
+    pixels.get('std', RgbPositives | None)
     stated = pixels.get('size', Sides | None)
     stated = sides if stated is None else (stated, stated) if isinstance(stated, int) else stated
     if [*stated] != [*sides]:
@@ -195,25 +212,25 @@ def _timm_tower(
     name, pool = vision.get('timm_model_name', str), vision.get('timm_pool', str)
     projection = vision.get('timm_proj', str | None)
     vision.require('timm_pool', '', 'avg', 'token', 'map')
+    vision.require('timm_proj', None, '', 'none', *OWN_PROJECTIONS)
     vision.ignore(*VISION_FIELDS.defaults)  # OpenCLIP ignores the fields of its own ViT
-    if reader is None or not timm.is_model(name):
+    try:
+        pretrained_cfg, is_known = timm.get_pretrained_cfg(name), timm.is_model(name)
+    except RuntimeError:  # an unknown tag after the dot
+        pretrained_cfg, is_known = None, False
+    if reader is None or not is_known:
         raise vision.unsupported('timm_model_name', why=f'which timm {timm.__version__} lacks')
     names = {key.removeprefix(TRUNK): key for key in published.weights if key.startswith(TRUNK)}
     # OpenCLIP projects by a module of its own ('linear', 'mlp'), or not ('none'). Otherwise the
     # trunk's classifier projects.
     if not projection:
-        pretrained_cfg: Any = timm.get_pretrained_cfg(name)
-        names = {
-            new: key for new, key in names.items() if not new.startswith(pretrained_cfg.classifier)
-        }
+        classifier = getattr(pretrained_cfg, 'classifier', None) or ()
+        names = {new: key for new, key in names.items() if not new.startswith(classifier)}
     trunk = published.described_as(
         dict(
             architecture=name,
             num_classes=0,
-            # With a module of its own, an empty text leaves the trunk its pooling.
-            model_args=dict(global_pool=pool)
-            if pool or projection not in ('linear', 'mlp')
-            else {},
+            model_args=_model_args(name, pool, projection in OWN_PROJECTIONS),
             pretrained_cfg=dict(resizing, num_classes=0),
         ),
         {},
@@ -224,3 +241,27 @@ def _timm_tower(
     if run is None:
         raise ConfigError(f'{SUBJECT} is {name} of timm, which no model here computes')
     return run if len(run) == 3 else (*run, trunk.ours)
+
+
+def _model_args(name: str, pool: str, has_own_projection: bool) -> Section:
+    """The arguments of timm's model with this name that make it OpenCLIP's trunk.
+
+    Args:
+        name: timm's name.
+        pool: the ``timm_pool``.
+        has_own_projection: whether a module of OpenCLIP projects. Then OpenCLIP changes the pooling
+            of the built trunk, whose norm stays in its place, and an empty text changes nothing.
+    """
+    if not has_own_projection:
+        return dict(global_pool=pool)
+    if not pool:
+        return {}
+    with torch.device('meta'):
+        trunk: Any = timm.create_model(name)
+    arguments: Section = dict(global_pool=pool)
+    is_vit = isinstance(trunk, (VisionTransformer, Eva))
+    if is_vit and pool == 'avg' and trunk.global_pool != pool:
+        # A trunk that is built with this pooling would have its norm after it.
+        norm = 'fc_norm' if isinstance(trunk, VisionTransformer) else 'use_fc_norm'
+        arguments[norm] = not isinstance(trunk.fc_norm, nn.Identity)
+    return arguments

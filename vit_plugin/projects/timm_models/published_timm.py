@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import torch
 from annotated_types import Len
 from mmengine.logging import print_log
-from timm.layers import SwiGLUPacked
+from timm.layers import SwiGLUPacked, to_2tuple
 from timm.models import PretrainedCfg, get_pretrained_cfg
 from torch import Tensor, nn
 
@@ -21,6 +21,7 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Fraction, Numbers, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
+from vit_plugin.weights.processor_pixels import PILLOW_RESAMPLING
 from vit_plugin.weights.published import Published, are_default_names
 from vit_plugin.weights.published_settings import classifier_settings, imagenet_names
 from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
@@ -46,8 +47,9 @@ TIMM_WRAPPER_CLASSIFIER, TIMM_WRAPPER_ENCODER = (
     'TimmWrapperForImageClassification',
     'TimmWrapperModel',
 )
-# Limit of numeric arguments, so that a hostile file cannot build anything large.
-MAX_ARGUMENT = 65_536
+# Limits of numeric arguments and of the number of blocks, so that a hostile file cannot build
+# anything large.
+MAX_ARGUMENT, MAX_BLOCKS = 65_536, 1000
 
 
 def timm_folder(
@@ -101,6 +103,9 @@ def timm_folder(
     model: Section = dict(type='ImageClassifier', backbone=backbone)
     if pooling is not None:
         backbone['out_type'], model['neck'] = pooling
+    if 'neck.norm.weight' in published.ours and 'norm_cfg' not in model.get('neck', {}):
+        why = 'whose norm after this pooling no model here has'
+        raise config.unsupported('model_args', why=why)
     num_rows = published.shape(LINEAR_WEIGHT)[0] if LINEAR_WEIGHT in published.ours else 0
     classes = _classes(num_rows, config, pretrained_cfg)
     if classes:
@@ -139,6 +144,11 @@ def _wrapped_folder(
     """
     with torch.device('meta'):
         backbone = TimmBackbone(**arguments)
+        # The size that is stated, if the model takes only one.
+        size = to_2tuple(options.get('img_size', backbone.img_size))
+        if size != tuple(backbone.img_size):
+            arguments = dict(arguments, img_size=size)
+            backbone = TimmBackbone(**arguments)
     pooling, built = options.get('global_pool'), map_pooling(backbone.model)
     if pooling not in (None, built):
         raise config.unsupported('model_args', why=f'where TimmBackbone pools by {built!r}')
@@ -174,10 +184,11 @@ def _model_args(config: ForeignConfig, pretrained_cfg: ForeignConfig) -> Section
     options: Section = {}
     for name, value in model_args.items():
         values = value if isinstance(value, (list, tuple)) else [value]
+        limit = MAX_BLOCKS if name == 'depth' else MAX_ARGUMENT
         if (
             name in NOT_MODEL_ARGS
             or not fits(Sequence[ArgumentValue], values)
-            or any(isinstance(item, (int, float)) and item > MAX_ARGUMENT for item in values)
+            or any(isinstance(item, (int, float)) and item > limit for item in values)
         ):
             raise ConfigError(
                 f'its config.json has model_args.{name}={value!r}, which is not an argument of a '
@@ -245,7 +256,8 @@ def _test_transforms(pretrained_cfg: ForeignConfig) -> list[Section]:
     """timm's test transforms, see ``timm.data.create_transform``, without the normalization."""
     _, height, width = pretrained_cfg.get('input_size', InputSize)
     crop_pct, mode = pretrained_cfg.get('crop_pct', Fraction), pretrained_cfg.get('crop_mode', str)
-    method = dict(interpolation=pretrained_cfg.get('interpolation', str), backend='pillow')
+    pretrained_cfg.require('interpolation', *PILLOW_RESAMPLING)
+    method = dict(interpolation=pretrained_cfg['interpolation'], backend='pillow')
     larger = [math.floor(side / crop_pct) for side in (height, width)]
     if mode == 'squash':
         resize = dict(type='Resize', scale=(larger[1], larger[0]), **method)

@@ -20,6 +20,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.map_sizes import find_size_mismatch
+from vit_plugin.models.loading.loadable import check_finite
 from vit_plugin.models.timm_weights import fit_timm
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.opening import Source, read_source
@@ -221,15 +222,16 @@ class TimmBackbone(WrappedBackbone):
         The classifier and the modules that timm pruned are skipped.
 
         Raises:
-            ConfigError: if a tensor of the model is missing or has another shape, or if timm's
-                model lacks one of the checkpoint. The model is then unchanged.
+            ConfigError: if a tensor of the model is missing, has another shape, or is infinite or
+                NaN, or if timm's model lacks one of the checkpoint. The model is then unchanged.
         """
         if skip or source_grid:
             raise ConfigError(
                 'TimmBackbone takes no skip or source_grid for its weights; leave them out.'
             )
-        _, weights = read_source(source)
+        origin, weights = read_source(source)
         fitted, report = fit_timm(self.model, self.model_name, weights)
+        check_finite(fitted.items(), origin)
         self.model.load_state_dict(fitted)
         return report.with_prefix('model.')
 

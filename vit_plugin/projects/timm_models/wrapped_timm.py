@@ -15,6 +15,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import get_typed
 from vit_plugin.zoo import describe
 
+from .timm_kinds import TRAINING_ARGS
+
 SCHEME = 'timm://'
 HEAD_ARGUMENTS = ('num_classes', 'global_pool')  # arguments that do not affect feature maps
 
@@ -27,7 +29,8 @@ def timm_arguments(name: str, config: Mapping[str, Any]) -> Section:
         config: the content of a ``config.json``, as timm writes it.
 
     Raises:
-        ConfigError: if the folder's ``model_args`` change more than the image size and the head.
+        ConfigError: if the folder's ``model_args`` change more than the image size, the head
+            and what only affects training.
     """
     if name and not name.startswith(SCHEME):
         return {}
@@ -38,7 +41,8 @@ def timm_arguments(name: str, config: Mapping[str, Any]) -> Section:
         describe(model)  # raises for models that VisionTransformer does not compute
     except ConfigError:
         model_args = get_typed(config, 'model_args', Mapping[str, Any], {})
-        changing = {key: value for key, value in model_args.items() if key not in HEAD_ARGUMENTS}
+        harmless = {*HEAD_ARGUMENTS, *TRAINING_ARGS}
+        changing = {key: value for key, value in model_args.items() if key not in harmless}
         size = changing.pop('img_size', None)
         is_size = size is None or fits(Size, size)
         if changing.pop('in_chans', 3) != 3 or changing or not is_size:

@@ -63,15 +63,17 @@ def export(
         The tensors under the names of the format, our names that the format lacks, and the format.
 
     Raises:
-        ConfigError: if groups of heads share keys and values, which only our own format can hold.
+        ConfigError: if there is no such format, or if groups of heads share keys and values, which
+            only our own format can hold.
     """
     if family != OWN.name:
         _reject_shared_heads(state)
-    written = (
-        (*weight_format.export(state, heads), weight_format)
-        for name, weight_format in FORMATS.items()
-        if name == family or name.startswith(f'{family}_')
-    )
+    names = [name for name in FORMATS if name == family or name.startswith(f'{family}_')]
+    if not names:
+        raise ConfigError(
+            f'There is no format {family!r} of weights; choose one of {", ".join(FORMATS)}.'
+        )
+    written = ((*FORMATS[name].export(state, heads), FORMATS[name]) for name in names)
     return min(written, key=lambda candidate: len(candidate[1]))  # the fewest tensors left out
 
 

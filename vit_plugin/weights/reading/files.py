@@ -3,6 +3,7 @@
 A pickle can run any code when it is loaded, so only tensors and plain containers are accepted.
 """
 
+import errno
 import pickle
 import re
 import zipfile
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from anyfolder.pixels.arrays import open_archive
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError, first_line, is_out_of_memory
 
 from .folders import check_complete, read_folder
 from .lazy import Lazy, Weights
@@ -41,6 +42,8 @@ NOT_CHECKPOINTS = {
         'an exported model, where a checkpoint is expected; give the run that it came from.',
     ),
 }
+# Errors of the system that say nothing about a file.
+SYSTEM_ERRORS = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
 
 
 class DamagedError(ConfigError):
@@ -75,7 +78,7 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
             return read_folder(path)
         if path.name == INDEX:
             return read_shards(path)
-        suffix = _format_suffix(path)
+        suffix = format_suffix(path)
         if suffix == '.npz':
             return _read_npz(path)
         if suffix == '.safetensors':
@@ -83,7 +86,7 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
         return read_pickle(path, **kwargs)
 
 
-def _format_suffix(path: Path) -> str:
+def format_suffix(path: Path) -> str:
     """The suffix of the file's format: by its content if the name does not state a known one.
 
     For example, a download may have no name.
@@ -105,7 +108,7 @@ def _format_suffix(path: Path) -> str:
 def check_readable(path: Path) -> None:
     """Raise what :func:`read_checkpoint` would raise, also for tensors that are read on access."""
     read_checkpoint(path, mmap=True)
-    if zipfile.is_zipfile(path) and _format_suffix(path) == '.npz':
+    if zipfile.is_zipfile(path) and format_suffix(path) == '.npz':
         with _one_sentence(path), zipfile.ZipFile(path) as archive:
             if damaged := archive.testzip():
                 raise zipfile.BadZipFile(f'{damaged} is not what was written')
@@ -126,6 +129,16 @@ def _one_sentence(path: Path) -> Iterator[None]:
             'torch.serialization.add_safe_globals.'
         ) from error
     except Exception as error:  # a damaged file can raise any error in a reader
+        if is_out_of_memory(error) or 'Cannot allocate memory' in str(error):  # torch's mmap
+            raise ConfigError(
+                f'There is not enough memory to read the checkpoint {str(path)!r} '
+                f'({_first_sentence(error)}); free some, or give a smaller file.'
+            ) from error
+        if getattr(error, 'errno', None) in SYSTEM_ERRORS:
+            raise ConfigError(
+                f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); allow '
+                'this process to read it, or to open more files.'
+            ) from error
         raise DamagedError(
             f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be '
             'damaged or cut short: download it again.'
@@ -150,6 +163,7 @@ def find_tensors(content: Any) -> tuple[Weights, Any]:
         if isinstance(content, Lazy):
             return content, meta
         names = [name for name in CONTAINERS if isinstance(content.get(name), Mapping)]
+        names = [name for name in names if content[name]] or names  # a trainer may leave one empty
         if len(names) > 1 and names[0] in EMA_CONTAINERS:
             print_log(
                 f'The checkpoint has weights in {" and ".join(names)}: the EMA weights in '

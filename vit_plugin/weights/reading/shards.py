@@ -43,7 +43,7 @@ def read_shards(index: Path) -> Weights:
     """Read the tensors of all files, each on access.
 
     Raises:
-        ConfigError: see :func:`shard_files`, and if a file is missing.
+        ConfigError: see :func:`shard_files`, and if a file is missing, or lacks a tensor.
     """
     files = shard_files(index)
     missing = [file for file in sorted({*files.values()}) if not index.with_name(file).is_file()]
@@ -52,4 +52,10 @@ def read_shards(index: Path) -> Weights:
             f'{str(index)!r} names {missing[0]}, which is not next to it; put it there.'
         )
     opened = {file: safe_open(index.with_name(file), framework='pt') for file in {*files.values()}}
+    names = {file: {*content.keys()} for file, content in opened.items()}
+    if lacking := [name for name, file in files.items() if name not in names[file]]:
+        raise ConfigError(
+            f'{str(index)!r} names {lacking[0]} in {files[lacking[0]]}, which lacks it; download '
+            'both again.'
+        )
     return Lazy(files, lambda name: opened[files[name]].get_tensor(name))
