@@ -4,9 +4,12 @@ import logging
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mmengine.logging import MMLogger, print_log
+from mmengine.runner import LogProcessor
+from torch import nn
 
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine.console import (
@@ -14,6 +17,7 @@ from vit_plugin.engine.console import (
     LoggedEvaluator,
     PerCentLogProcessor,
     redirect_prints_to,
+    run_summary,
     without_stderr,
 )
 from vit_plugin.engine.loggers import FILE_ONLY, PrefixFilter, make_printable, quieten
@@ -64,6 +68,22 @@ def test_a_run_describes_its_training_in_few_lines(tmp_path, capsys, verbose):
     assert Path(re.search(r'Log: +(.*)', shown)[1]).read_text() == log
 
 
+def test_summary_counts_a_single_class_without_a_tuple():
+    class Data(list):
+        metainfo = dict(classes='car')
+
+    runner = SimpleNamespace(
+        model=nn.Linear(2, 2),
+        train_dataloader=SimpleNamespace(dataset=Data([0, 1]), batch_size=1),
+        train_loop=None,
+        _val_loop=None,
+        optim_wrapper=None,
+        max_iters=2,
+        logger=SimpleNamespace(handlers=[]),
+    )
+    assert '2 images of 1 class\n' in run_summary(runner)
+
+
 def test_printed_results_are_logged_without_progress_messages(capsys, caplog):
     logger = logging.getLogger('printing')
     logger.setLevel('INFO')
@@ -99,7 +119,13 @@ def test_stderr_of_child_processes_is_dropped(capfd):
 
 
 @pytest.mark.parametrize(
-    'log_processor', [{}, {'type': 'LogProcessor', '_scope_': 'mmdet', 'num_digits': 2}]
+    'log_processor',
+    [
+        {},
+        {'type': 'LogProcessor', '_scope_': 'mmdet', 'num_digits': 2},
+        {'type': LogProcessor},  # as in the frameworks' new configs
+        {'type': 'mmengine.LogProcessor'},
+    ],
 )
 def test_a_run_logs_scores_in_per_cent(log_processor, tmp_path):
     runner = build(tiny_cfg(tmp_path, log_processor=log_processor))

@@ -4,8 +4,11 @@ import os
 from multiprocessing.util import get_temp_dir
 from pathlib import Path
 
+import pytest
 import torch
+from rejection import rejects
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import Runner
 
 
@@ -32,3 +35,11 @@ def test_sockets_of_workers_are_in_the_temporary_folder():
     batches = iter(loader)
     assert torch.is_tensor(next(batches)['img'])
     assert {*Path(get_temp_dir()).iterdir()} - before
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_data_that_fill_no_batch_raise(tmp_path):
+    options = {'train_dataloader.batch_size': 100, 'train_dataloader.drop_last': True}
+    runner = build(tiny_cfg(tmp_path, **options))
+    with rejects('its 64 samples do not fill a batch of 100 in 1 process; give a smaller'):
+        runner.train()

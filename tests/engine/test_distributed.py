@@ -95,6 +95,7 @@ def test_missing_process_raises_within_the_time_out(address, monkeypatch, rank, 
         (dict(RANK='0', LOCAL_RANK='0', WORLD_SIZE='4'), False, 'a'),
         (dict(RANK='2', LOCAL_RANK='0', WORLD_SIZE='4'), False, 'rank 2 of 4: a'),
         (dict(RANK='3', LOCAL_RANK='1', WORLD_SIZE='4'), True, 'rank 3 of 4: a'),
+        (dict(RANK='1'), False, 'rank 1 of ?: a'),
     ],
 )
 def test_only_other_processes_of_a_machine_wait_before_reporting(

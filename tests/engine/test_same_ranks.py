@@ -60,12 +60,13 @@ class Data(list):
         super().__init__(labels)
 
     def get_data_info(self, index: int) -> dict:
-        return dict(img_path=f'{self.data_root}/{index}.jpg', gt_label=self[index])
+        return dict(img_path=f'{self.data_root}/here_{index}.jpg', gt_label=self[index])
 
 
 def test_facts_depend_on_content_and_not_on_paths():
     facts = collect_data_facts(Data('/here', [0, 1, 2]), 'it')
-    assert facts == collect_data_facts(Data('/there', [0, 1, 2]), 'it')
+    for root in ('/there', 'here', 'img'):
+        assert facts == collect_data_facts(Data(root, [0, 1, 2]), 'it')
     for changed in (
         Data('/here', [0, 1, 1]),
         Data('/here', [0, 1]),

@@ -1,7 +1,10 @@
 """Images per second, model FLOPs utilization, and the warning that a CPU will take hours."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+from mmengine.logging import MessageHub
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.tiny_run import build, tiny_cfg
@@ -28,6 +31,19 @@ def test_images_per_second_are_logged(tmp_path, monkeypatch):
     waits = runner.message_hub.get_scalar('train/data_wait').data[0]
     assert ((waits >= 0) & (waits <= 1)).all()
     assert 'train/mfu' not in runner.message_hub.log_scalars
+
+
+def test_images_of_batches_with_several_sizes_are_not_counted():
+    """``MultiDataAspectRatioBatchSampler`` of MMDetection has a size for each data set."""
+    hook, hub = throughput.ThroughputHook(), MessageHub('several sizes')
+    hub.update_scalar('train/time', 2.0)
+    hub.update_scalar('train/data_time', 1.0)
+    loader = SimpleNamespace(batch_sampler=SimpleNamespace(batch_size=[2, 4]))
+    runner = SimpleNamespace(train_dataloader=loader, optim_wrapper=None, message_hub=hub, iter=0)
+    hook.before_train(runner)
+    hook.after_train_iter(runner, 0)
+    assert hub.get_scalar('train/data_wait').current() == 0.5
+    assert 'train/images/s' not in hub.log_scalars
 
 
 @pytest.mark.nightly
@@ -62,7 +78,19 @@ def test_utilization_follows_from_the_counted_operations(tmp_path, monkeypatch, 
         ('NVIDIA A100-SXM4-80GB', 312),
         ('NVIDIA L40S', 362),
         ('NVIDIA L4', 121),
+        ('NVIDIA GH200 480GB', 989),
+        ('NVIDIA H100 NVL', 835),
+        ('NVIDIA H200 NVL', 835),
+        ('NVIDIA H200', 989),
+        ('NVIDIA GeForce RTX 4090', 165),
+        ('NVIDIA GeForce RTX 4090 D', 0),
+        ('NVIDIA GeForce RTX 4090 Laptop GPU', 0),
+        ('NVIDIA GeForce RTX 3090 Ti', 0),
+        ('NVIDIA A100-SXM4-40GB MIG 3g.20gb', 0),
         ('Tesla T4', 65),
+        ('NVIDIA A10G', 0),
+        ('NVIDIA L40', 0),
+        ('NVIDIA RTX A4000', 0),
         ('Some card', 0),
     ],
 )

@@ -175,15 +175,19 @@ CASES = {
         SHARDED,
         r'rank 1 does not see in .* give a --work-dir on a disk that all machines',
     ),
+    'folders': (
+        {'launcher': 'pytorch', 'default_hooks.checkpoint.format': 'folder'},
+        r'rank 1 does not see in .* reads back its part of a checkpoint folder; give a --work-dir',
+    ),
     'a file of rank 0': ({**SHARDED, 'default_hooks.checkpoint.format': 'file'}, None),
 }
 
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(
-    'name', ['sharded', pytest.param('a file of rank 0', marks=pytest.mark.nightly)]
+    'name', ['sharded', 'folders', pytest.param('a file of rank 0', marks=pytest.mark.nightly)]
 )
-def test_sharded_run_without_a_shared_disk_raises(tmp_path, monkeypatch, name):
+def test_run_that_needs_a_shared_disk_raises_without_one(tmp_path, monkeypatch, name):
     monkeypatch.setenv('LOCAL_RANK', '0')
     for rank in (0, 1):
         (tmp_path / f'machine_{rank}').mkdir()

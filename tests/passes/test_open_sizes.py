@@ -7,7 +7,7 @@ from torch import nn
 from vit_plugin.passes.open_sizes import OpenPool, open_sizes
 
 
-@pytest.mark.parametrize('count', [(2, 2), (3, 5), (6, 6)])
+@pytest.mark.parametrize('count', [(2, 2), (3, 5), (6, 6), (None, 3)])
 @pytest.mark.parametrize('size', [(6, 6), (7, 13), (3, 2), (1, 1)])
 def test_open_pool_equals_torchs_adaptive_pooling(size, count):
     x = torch.randn(2, 3, *size)

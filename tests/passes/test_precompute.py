@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from vit_plugin.models import VisionTransformer
+from vit_plugin.passes.fold import fold
 from vit_plugin.passes.precompute import precomputed
 
 POSITIONS = [
@@ -89,4 +90,13 @@ def test_the_model_is_restored_after_an_error(tiny_hybrid):
 
     with pytest.raises(ZeroDivisionError):
         fail()
+    assert snapshot(model) == before
+
+
+def test_folded_model_stays_folded(tiny_hybrid):
+    model = build(tiny_hybrid)
+    fold(model)
+    before = snapshot(model)
+    with precomputed(model, SIZE):
+        pass
     assert snapshot(model) == before

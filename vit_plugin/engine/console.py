@@ -13,7 +13,7 @@ from mmengine.logging import MMLogger
 from mmengine.runner import EpochBasedTrainLoop, LogProcessor, Runner
 
 from anyfolder.wording import counted
-from vit_plugin.data.dataset_facts import count_shared_images
+from vit_plugin.data.dataset_facts import classes_of, count_shared_images
 
 from .sharding import without_ddp
 from .validation_record import to_per_cent
@@ -112,7 +112,7 @@ def run_summary(runner: Runner) -> str:
     ]
     trainable_note = f', {trainable / 1e6:.2f} M of them trained' if trainable < total else ''
     data = runner.train_dataloader.dataset
-    classes = getattr(data, 'metainfo', {}).get('classes')
+    classes = classes_of(data)
     validation_note = ''
     if runner._val_loop is not None:
         validation_note = f', {describe_validation_images(runner.val_dataloader.dataset, data)}'
@@ -134,7 +134,7 @@ def run_summary(runner: Runner) -> str:
     rows = {
         'Model': f'{" with ".join(class_names)}, {total / 1e6:.2f} M parameters{trainable_note}',
         'Data': f'{len(data):,} images'
-        + (f' of {len(classes)} classes' if classes else '')
+        + (f' of {counted(len(classes), "class")}' if classes else '')
         + validation_note,
         'Run': f'{runner.max_iters:,} iterations{epochs}'
         + (f', {batch_size * processes} images in each' if batch_size else ''),

@@ -177,4 +177,5 @@ def report_with_rank(text: str) -> str:
     if os.environ.get('LOCAL_RANK', '0') != '0':
         time.sleep(GRACE)
     rank = os.environ.get('RANK', '0')
-    return text if rank == '0' else f'rank {rank} of {os.environ["WORLD_SIZE"]}: {text}'
+    size = os.environ.get('WORLD_SIZE', '?')  # a shell may set RANK alone
+    return text if rank == '0' else f'rank {rank} of {size}: {text}'

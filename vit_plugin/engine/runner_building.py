@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import mmengine.runner
 from mmengine.device import get_device
-from mmengine.dist import get_rank
+from mmengine.dist import get_rank, get_world_size
 from mmengine.evaluator import Evaluator
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
@@ -16,9 +16,10 @@ from mmengine.runner import BaseLoop, EpochBasedTrainLoop, LogProcessor
 from torch import nn
 from torch.utils.data import DataLoader
 
+from anyfolder.wording import counted
 from vit_plugin.arguments import as_config_error
 from vit_plugin.data.image_reader import use_our_image_reader
-from vit_plugin.data.positioned import seeded_loader
+from vit_plugin.data.positioned import find_positioned_sampler, seeded_loader
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.classes import check_classes, check_head
 
@@ -37,6 +38,8 @@ from .same_ranks import check_same, collect_config_facts, collect_content_facts,
 from .sharding import Sharding, check_sharded_step, is_sharded, without_ddp
 from .throughput import ThroughputHook
 
+# MMEngine's log processor, as a config may name it.
+PLAIN_LOG_PROCESSORS = ('LogProcessor', 'mmengine.LogProcessor', LogProcessor)
 HookType = TypeVar('HookType', bound=Hook)
 
 
@@ -158,12 +161,14 @@ class BuildingRunner(mmengine.runner.Runner):
             scheduler = scale_schedules(
                 scheduler, length, schedule_length, by_epoch, len(self.train_dataloader)
             )
+        # MMEngine's own error has neither the number nor the settings.
+        kinds = AssertionError, ValueError
         if not isinstance(scheduler, (list, tuple)):
-            return super().build_param_scheduler(scheduler)
+            with as_config_error(f'param_scheduler, {scheduler},', kinds):
+                return super().build_param_scheduler(scheduler)
         built = []
         for i, settings in enumerate(scheduler):
-            # MMEngine's own error has neither the number nor the settings.
-            with as_config_error(f'param_scheduler.{i}, {settings},', (ValueError,)):
+            with as_config_error(f'param_scheduler.{i}, {settings},', kinds):
                 built += super().build_param_scheduler(settings)
         return built
 
@@ -192,7 +197,7 @@ class BuildingRunner(mmengine.runner.Runner):
     def build_log_processor(self, log_processor: Any) -> LogProcessor:
         """Replace MMEngine's log processor by ours. Another class stays."""
         is_plain = isinstance(log_processor, Mapping) and (
-            log_processor.get('type', 'LogProcessor') == 'LogProcessor'
+            log_processor.get('type', LogProcessor) in PLAIN_LOG_PROCESSORS
         )
         if is_plain:
             arguments = dict(log_processor)
@@ -203,7 +208,9 @@ class BuildingRunner(mmengine.runner.Runner):
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         loop = use_resumable_loop(loop) if isinstance(loop, dict) else loop
-        return self._build_loop(super().build_train_loop, loop, 'train')
+        built = self._build_loop(super().build_train_loop, loop, 'train')
+        check_batches(built.dataloader)
+        return built
 
     def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         return self._build_loop(super().build_val_loop, loop, 'val')
@@ -241,3 +248,16 @@ class BuildingRunner(mmengine.runner.Runner):
             self.model, getattr(dataset, 'metainfo', None), f'the data set, a {dataset_type}'
         )
         return built
+
+
+def check_batches(loader: DataLoader) -> None:
+    """Raise a ``ConfigError`` if a pass over the data of a training has no batch."""
+    sampler = find_positioned_sampler(loader)
+    is_endless = sampler is not None and sampler.endless
+    if is_endless or not hasattr(loader.dataset, '__len__') or len(loader):
+        return
+    size = f' of {loader.batch_size}' if loader.batch_size else ''
+    raise ConfigError(
+        f'train_dataloader: its {len(loader.dataset)} samples do not fill a batch{size} in '
+        f'{counted(get_world_size(), "process")}; give a smaller batch_size, or drop_last=False.'
+    )

@@ -57,9 +57,9 @@ class ResumableRunner(BuildingRunner):
         if is_sharded(without_ddp(self.model)):
             # Created here in all processes, because a hook may save in only some of them.
             _ = self.saver.group
+        hook = self.find_hook(CheckpointHook)
+        folder = hook.folder_of(self.work_dir) if hook else self.work_dir
         if self._resume and self._load_from is None and not self._has_loaded:
-            hook = self.find_hook(CheckpointHook)
-            folder = hook.folder_of(self.work_dir) if hook else self.work_dir
             self._load_from = self.checked_checkpoint = from_rank_0(
                 partial(newest_checkpoint, self.work_dir, folder)
             )
@@ -69,7 +69,7 @@ class ResumableRunner(BuildingRunner):
                 self._load_from = None if self._has_begun_from else begin_from
                 start = f'with the weights of {begin_from}' if begin_from else 'from scratch'
                 self.logger.info(
-                    f'There is no checkpoint in {self.work_dir} yet: training starts {start}.'
+                    f'There is no checkpoint in {folder} yet: training starts {start}.'
                 )
         if self._load_from and not self._has_loaded:
             check_same(
@@ -79,9 +79,9 @@ class ResumableRunner(BuildingRunner):
         super().load_or_resume()
         if self._train_loop is not None and not isinstance(self._train_loop, dict):
             self.logger.info(f'Training:\n{run_summary(self)}')
-            if not self._resume and has_checkpoints(self.work_dir):
+            if not self._resume and has_checkpoints(folder):
                 self.logger.warning(
-                    f'{self.work_dir} has checkpoints of an earlier run. This one replaces those '
+                    f'{folder} has checkpoints of an earlier run. This one replaces those '
                     'of the same names, and until its first one is saved, --resume continues that '
                     'run; to keep it, give another --work-dir.'
                 )

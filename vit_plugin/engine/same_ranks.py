@@ -85,8 +85,11 @@ def collect_data_facts(dataset: Any, name: str) -> dict[str, str]:
     if hasattr(dataset, 'get_data_info'):
         infos = map(dataset.get_data_info, evenly_spaced(len(dataset), MAX_SAMPLES))
         text = '\n'.join(_without_addresses(repr(sorted(info.items()))) for info in infos)
-        root = str(getattr(dataset, 'data_root', None) or '')
-        facts[f'{CONTENT_FACT}{name}'] = _digest(text.replace(root, '') if root else text)
+        if root := str(getattr(dataset, 'data_root', None) or ''):
+            # Only at the start of a path: names and keys may contain the name of the root, too.
+            end = '' if root.endswith(('/', '\\')) else r'(?=[/\\\'"])'
+            text = re.sub(rf'(?<=[\'"]){re.escape(repr(root)[1:-1])}{end}', '', text)
+        facts[f'{CONTENT_FACT}{name}'] = _digest(text)
     return facts
 
 

@@ -1,5 +1,6 @@
 """Log the throughput of a run and the use of its GPU, and warn of long runs on a CPU."""
 
+import re
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.utils.flop_counter import FlopCounterMode
 
-from vit_plugin.gpus import GPU_TFLOPS
+from vit_plugin.gpus import GPU_TFLOPS, VARIANT_WORDS
 from vit_plugin.registry import HOOKS
 
 ESTIMATE_AFTER = 20  # iterations after which the remaining time is estimated
@@ -20,7 +21,7 @@ LONG_RUN_SECONDS = 3600.0  # remaining seconds above which a run on a CPU warns
 class ThroughputHook(Hook):
     """Logs the speed of a training. Our runner always registers it.
 
-    - ``images/s``: images per second of all processes, loading included.
+    - ``images/s``: images per second of all processes, loading included, if batches have one size.
     - ``data_wait``: the share of the time in which the step waits for data.
     - ``mfu``: in mixed precision on a GPU of ``GPU_TFLOPS``, the share of its arithmetic that the
       step reaches (model FLOPs utilization, arXiv:2204.02311, Appendix B). The operations are those
@@ -31,7 +32,9 @@ class ThroughputHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         sampler = runner.train_dataloader.batch_sampler
-        self._images = getattr(sampler, 'batch_size', 0) * get_world_size()
+        size = getattr(sampler, 'batch_size', 0)
+        # MMDetection's batch sampler of several data sets has a list of sizes.
+        self._images = size * get_world_size() if isinstance(size, int) else 0
         self._estimated_at = runner.iter + ESTIMATE_AFTER
         self._flops = 0
         self._peak = peak_flops() if getattr(runner.optim_wrapper, 'cast_dtype', None) else 0.0
@@ -82,4 +85,7 @@ class ThroughputHook(Hook):
 def peak_flops() -> float:
     """Peak 16-bit operations per second of this GPU, or 0 if it is unknown or there is no GPU."""
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else ''
-    return 1e12 * next((tflops for gpu, tflops in GPU_TFLOPS.items() if gpu in name), 0.0)
+    if re.search(rf'\b({"|".join(VARIANT_WORDS)})\b', name):
+        return 0.0
+    rows = GPU_TFLOPS.items()
+    return 1e12 * next((tflops for gpu, tflops in rows if re.search(rf'\b{gpu}\b', name)), 0.0)

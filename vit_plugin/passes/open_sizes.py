@@ -14,16 +14,17 @@ from torch import Tensor, nn
 class OpenPool(nn.Module):
     """``nn.AdaptiveAvgPool2d`` as matrix products, which can be exported for maps of any size.
 
-    Shape: (B, C, H, W) -> (B, C, h, w).
+    A side of None keeps its length. Shape: (B, C, H, W) -> (B, C, h, w).
     """
 
-    def __init__(self, size: tuple[int, int]) -> None:
+    def __init__(self, size: tuple[int | None, int | None]) -> None:
         super().__init__()
         self.size = size
 
     def forward(self, x: Tensor) -> Tensor:
         rows, columns = (
-            bin_weights(side, count, x) for side, count in zip(x.shape[2:], self.size, strict=True)
+            bin_weights(side, side if count is None else count, x)
+            for side, count in zip(x.shape[2:], self.size, strict=True)
         )
         return rows @ x @ columns.transpose(0, 1)
 

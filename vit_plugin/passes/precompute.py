@@ -56,6 +56,8 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
         for entry in _find_entries(backbone, image_size)
     ]
     parameters = [getattr(entry.owner, entry.name) for entry in entries]
+    # Methods that :mod:`.fold` has replaced in the instance.
+    folded = [vars(entry.module).get(entry.method) for entry in entries]
     twins = [*_find_twins(model)]
     try:
         for owner, name, twin in twins:
@@ -71,13 +73,15 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
     finally:
         for owner, name, twin in twins:
             setattr(owner, name, twin)
-        for entry, parameter in zip(entries, parameters, strict=True):
+        for entry, parameter, method in zip(entries, parameters, folded, strict=True):
             # The attribute of fixed sines and cosines was plain None; setattr alone would leave it
             # registered as a parameter.
             if parameter is None:
                 delattr(entry.owner, entry.name)
             setattr(entry.owner, entry.name, parameter)
             vars(entry.module).pop(entry.method, None)
+            if method is not None:
+                setattr(entry.module, entry.method, method)
 
 
 def _find_twins(model: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:

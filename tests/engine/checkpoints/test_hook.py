@@ -15,6 +15,7 @@ from benchmarks import background_save
 from benchmarks.tiny_run import build, differences, tiny_cfg
 from vit_plugin.engine import CheckpointHook
 from vit_plugin.engine.checkpoints.newest import is_complete
+from vit_plugin.engine.checkpoints.retention import Retention, remove_leftovers
 from vit_plugin.engine.checkpoints.saver import Saver
 from vit_plugin.weights.reading.files import read_checkpoint
 
@@ -71,6 +72,7 @@ def test_the_marker_always_names_a_complete_checkpoint(
     ('options', 'kept'),
     [
         (dict(max_keep_ckpts=1, keep_every=6, format='folder'), {'iter_6', 'iter_12'}),
+        (dict(max_keep_ckpts=1, filename_tmpl='at_{}'), {'at_12.pth'}),
         pytest.param(
             dict(max_keep_ckpts=2, keep_every=4, filename_tmpl='at_{:03d}.pth'),
             {'at_004.pth', 'at_008.pth', 'at_010.pth', 'at_012.pth'},
@@ -221,6 +223,13 @@ def test_temporary_files_of_a_killed_run_are_removed(tmp_path):
     assert {path.name for path in tmp_path.glob('.*')} == {'.mine.pth'}
 
 
+def test_temporary_files_with_names_of_the_run_are_removed(tmp_path):
+    for name in ('.ckpt_3.0123abcd.pth', '..running.0123abcd.json', '.mine_3.0123abcd.pth'):
+        (tmp_path / name).touch()
+    remove_leftovers([str(tmp_path)], Retention('ckpt_{}.pth', keep_last=-1, keep_every=None))
+    assert [path.name for path in tmp_path.iterdir()] == ['.mine_3.0123abcd.pth']
+
+
 def test_epoch_that_cuts_accumulated_gradients_is_logged(tmp_path):
     """In iteration-based runs the save waits instead; see test_loops.py."""
     build(
@@ -270,6 +279,7 @@ def test_saves_are_exact_and_take_little_memory(tmp_path):
         (dict(filename_tmpl='last.pth'), 'must be a file name with one place'),
         (dict(filename_tmpl='epochs/{}.pth'), 'must be a file name with one place'),
         (dict(filename_tmpl='{0.x}.pth'), 'must be a file name with one place'),
+        (dict(filename_tmpl='epoch_{.pth'), 'must be a file name with one place'),
         (dict(save_best='loss', rule='smaller'), "rule='smaller' must be 'greater' or 'less'"),
         (dict(save_best=['a', 'b'], rule=['less', 'smaller']), r"rule\[1\]='smaller' must be"),
         (dict(save_best='mystery'), 'CheckpointHook: Cannot infer the rule for key mystery'),
@@ -279,6 +289,38 @@ def test_saves_are_exact_and_take_little_memory(tmp_path):
 def test_wrong_arguments_raise_at_the_start(options, words):
     with rejects(words):
         CheckpointHook(**options)
+
+
+def test_best_checkpoint_of_an_unknown_metric_raises():
+    hook = CheckpointHook(save_best='auto')
+    with rejects('default_hooks.checkpoint: Cannot infer the rule for key mystery'):
+        hook._save_best_checkpoint(None, {'mystery': 1.0})
+
+
+@pytest.mark.parametrize(
+    ('out_dir', 'folder'),
+    [
+        (None, 'runs/x'),
+        ('runs/x', 'runs/x'),
+        ('all/', 'all/x'),
+        (Path('all'), 'all/x'),
+        ('s3://all', 's3://all/x'),
+    ],
+)
+def test_checkpoints_are_in_a_folder_of_the_run(out_dir, folder):
+    assert CheckpointHook(out_dir=out_dir).folder_of('runs/x') == folder
+
+
+@pytest.mark.parametrize(
+    ('template', 'names', 'outdated'),
+    [
+        ('epoch_{}.pth', ['epoch_10.pth', 'epoch_11.pth', 'epoch_12.pth'], ['epoch_11.pth']),
+        ('epoch_{}', ['epoch_10.pth', 'epoch_11.pth', 'epoch_12'], ['epoch_11.pth']),
+        ('epoch_{}.pth', ['epoch_10', 'epoch_11', 'epoch_12.pth'], ['epoch_11']),
+    ],
+)
+def test_checkpoints_to_keep_are_kept_in_either_format(template, names, outdated):
+    assert Retention(template, keep_last=1, keep_every=10).outdated(names) == outdated
 
 
 def test_moved_run_deletes_only_its_own_files(tmp_path):
@@ -306,10 +348,14 @@ def test_moved_run_deletes_only_its_own_files(tmp_path):
     assert (info['best_ckpt'], info['began']) == (str(best), began)
 
 
-def test_new_run_in_the_folder_of_another_warns(tmp_path, capsys):
+@pytest.mark.parametrize('out_dir', [None, 'elsewhere'])
+def test_new_run_in_the_folder_of_another_warns(tmp_path, capsys, out_dir):
     """Until the new run has a checkpoint, ``--resume`` would continue the other run."""
-    options = {'train_cfg.max_epochs': 1}
-    build(tiny_cfg(tmp_path, **options)).train()
+    out_dir = out_dir and str(tmp_path / out_dir)
+    options = {'train_cfg.max_epochs': 1, 'default_hooks.checkpoint.out_dir': out_dir}
+    build(tiny_cfg(tmp_path / 'run', **options)).train()
     assert 'an earlier run' not in capsys.readouterr().out
-    build(tiny_cfg(tmp_path, **options, experiment_name='again', log_level='WARNING')).train()
+    # The loggers of MMEngine are kept by this name, with the output of their test.
+    name = f'again in {out_dir}'
+    build(tiny_cfg(tmp_path / 'run', **options, experiment_name=name, log_level='WARNING')).train()
     assert 'has checkpoints of an earlier run' in capsys.readouterr().out

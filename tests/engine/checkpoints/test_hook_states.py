@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from dying import DieHook
 from mmengine.hooks import EarlyStoppingHook, Hook, IterTimerHook
@@ -136,11 +137,13 @@ def test_hooks_of_one_class_keep_separate_states():
     assert states.capture() == {}  # the training has not begun
     states.begin()
     first.wait_count, second.wait_count, info._policy.skipped_in_a_row = 1, 2, 3
+    first.best_score = np.float64(0.25)  # as the scores of MMSegmentation are
     timer.time_sec_tot = 100.0
     saved = {HOOK_STATES: states.capture()}
     others = hooks()
     HookStates(run(*others, info=saved)).begin()
     assert [hook.wait_count for hook in others[:2]] == [1, 2]
+    assert (others[0].best_score, type(others[0].best_score)) == (0.25, float)
     assert others[2]._policy.skipped_in_a_row == 3
     assert others[3].time_sec_tot == 0
     fresh = hooks()

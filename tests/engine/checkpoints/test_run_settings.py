@@ -24,7 +24,9 @@ CFG = dict(
     train_dataloader=dict(num_workers=2, dataset=dict(data_root='a', pipeline=[dict(type='Flip')])),
     train_cfg=dict(by_epoch=True, max_epochs=3),
     val_dataloader=dict(batch_size=3),
-    default_hooks=dict(logger=dict(type='LoggerHook', interval=2), nothing=None),
+    default_hooks=dict(
+        logger=dict(type='LoggerHook', interval=2), preemption=dict(interval=2), nothing=None
+    ),
     custom_hooks=[dict(type='EMAHook', momentum=0.1, priority='LOW'), dict(type=EMAHook)],
     randomness=dict(seed=1, deterministic=False),
 )
@@ -69,3 +71,8 @@ def test_text_of_a_config_gives_the_same_settings(path):
 @pytest.mark.parametrize('text', ['', None, 'model = <function f at 0x7f>', 'x = 1'])
 def test_unreadable_config_text_is_not_compared(text):
     assert changed_settings(CFG, dict(cfg=text)) == {}
+
+
+def test_default_hooks_without_a_type_in_an_old_checkpoint_are_not_compared():
+    settings = {**flat_settings(CFG), 'hooks.None.interval': '9', 'hooks.None.2.interval': '10'}
+    assert changed_settings(CFG, dict(run=dict(settings=settings))) == {}

@@ -16,6 +16,11 @@ from rejection import rejects
 from benchmarks.exactness import StoppedError, compare, stop_and_resume, train
 from benchmarks.tiny_run import WIDE, build, final_checkpoint, tiny_cfg
 from vit_plugin.commands.command_line import build_runner
+from vit_plugin.engine.exact.loops import (
+    EpochBasedTrainLoop,
+    IterBasedTrainLoop,
+    use_resumable_loop,
+)
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
@@ -161,3 +166,9 @@ def test_loop_of_a_user_is_not_replaced(tmp_path):
     assert type(runner.train_loop) is OwnLoop
     assert json.loads((tmp_path / 'metrics.json').read_text())['iterations'] == 4
     assert torch.load(final_checkpoint(tmp_path), weights_only=False)['meta']['iter'] == 4
+
+
+def test_a_loop_without_by_epoch_counts_epochs():
+    assert use_resumable_loop(dict(max_epochs=3)) == dict(type=EpochBasedTrainLoop, max_epochs=3)
+    loop = dict(by_epoch=False, max_iters=3)
+    assert use_resumable_loop(loop) == dict(type=IterBasedTrainLoop, max_iters=3)

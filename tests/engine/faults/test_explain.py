@@ -45,6 +45,22 @@ def test_error_of_a_data_worker_has_no_traceback(workers):
         ),
         (OSError(errno.ENOMEM, 'Cannot allocate memory'), 'there is not enough memory; give'),
         (RuntimeError("can't start new thread"), 'raise the limit of processes (ulimit -u)'),
+        (
+            RuntimeError(
+                'unable to open shared memory object </torch_1_2> in read-write mode: Too many '
+                'open files (24)'
+            ),
+            'raise it (ulimit -n)',
+        ),
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE), 'a.png'), 'raise it (ulimit -n)'),
+        (
+            RuntimeError('unable to mmap 112 bytes from file </torch_1_2>: Invalid argument (22)'),
+            'make /dev/shm larger',
+        ),
+        (
+            RuntimeError('unable to mmap 112 bytes from file </data/a.pth>: No such device (19)'),
+            'unable to mmap 112 bytes from file </data/a.pth>',
+        ),
         (ModuleNotFoundError("No module named 'mmcv._ext'"), "imports=['vit_plugin.detection']"),
         (
             RuntimeError('The `file_client_args` is deprecated, please use `backend_args` instead'),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from mmengine.hooks import Hook
+from mmengine.hooks import CheckpointHook, Hook
 from ranks import on_ranks
 from rejection import rejects
 
@@ -133,6 +133,23 @@ def test_ranks_agree_only_when_the_optimizer_has_stepped(monkeypatch, interval):
         wrapper.update_params((parameter**2).sum())
         hook.after_train_iter(runner, 0)
     assert agreed == [4, 8, 12]
+
+
+def test_other_checkpoint_hook_saves_nothing(tmp_path, monkeypatch):
+    hook, messages = PreemptionHook(), []
+    monkeypatch.setattr(hook, '_agree', lambda: int(signal.SIGTERM))
+    runner = SimpleNamespace(
+        hooks=[CheckpointHook()],  # MMEngine's
+        optim_wrapper=None,
+        iter=3,
+        work_dir=tmp_path,
+        logger=SimpleNamespace(warning=messages.append),
+        call_hook=lambda name: None,
+    )
+    with pytest.raises(Preempted):
+        hook.after_train_iter(runner)
+    assert (tmp_path / PREEMPTED).read_text() == ''
+    assert 'after step 4, but without vit_plugin.CheckpointHook nothing was saved' in messages[0]
 
 
 @pytest.mark.nightly

@@ -9,10 +9,10 @@ from mmengine.dataset import InfiniteSampler
 from mmengine.evaluator import BaseMetric
 from PIL import Image
 from rejection import rejects
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader
 
 from benchmarks.tiny_run import build, tiny_cfg
-from vit_plugin.data.positioned import PositionedSampler
+from vit_plugin.data.positioned import PositionedBatchSampler, PositionedSampler
 from vit_plugin.data.unreadable import LISTS, UnreadableFile, UnreadableList
 from vit_plugin.engine import UnreadableHook
 
@@ -60,6 +60,16 @@ def test_too_many_unreadable_files_end_the_run(runner, tmp_path):
         'unreadable.max_share=0.01; they are listed in .*unreadable.txt'
     ):
         advance(hook, runner, 60)
+
+
+def test_an_endless_sampler_without_a_whole_batch_in_a_pass_is_counted(runner):
+    batches = BatchSampler(InfiniteSampler(range(3), seed=0), 4, drop_last=True)
+    runner.train_dataloader = DataLoader(
+        range(3), batch_sampler=PositionedBatchSampler(batches, 4, True)
+    )
+    hook = UnreadableHook()
+    hook.before_train(runner)
+    assert hook._global_batch == 4
 
 
 def test_share_is_of_all_samples_of_the_run_so_far(runner, tmp_path):

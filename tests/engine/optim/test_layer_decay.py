@@ -109,6 +109,20 @@ def test_custom_keys_multiply(detector):
     assert settings_of['backbone.blocks.0.norm1.weight'] == pytest.approx((0.025, 0.05))
 
 
+def test_custom_keys_may_have_lists(detector):
+    """A config in JSON or YAML, and --cfg-options, have no tuples."""
+    groups = wrapper(
+        detector, layer_decay_rate=0.5, custom_keys={'neck': dict(betas=[0.5, 0.6])}
+    ).optimizer.param_groups
+    in_neck = {
+        parameter
+        for group in groups
+        if group['betas'] == [0.5, 0.6]
+        for parameter in group['params']
+    }
+    assert in_neck == set(detector.neck.parameters())
+
+
 def test_frozen_parameters_are_left_out_and_logged_in_one_line(tiny, monkeypatch):
     messages = []
     monkeypatch.setattr(
@@ -143,6 +157,7 @@ def test_frozen_parameters_are_left_out_and_logged_in_one_line(tiny, monkeypatch
         (dict(), 1.0, 'layer_decay_rate'),
         (dict(layer_decay_rate=1.5), 1.0, 'layer_decay_rate=1.5 must be less than or equal to 1'),
         (dict(layer_decay_rate=0.5), None, 'optimizer needs lr'),
+        (dict(layer_decay_rate=0.5, custom_keys=dict(neck=10.0)), 1.0, 'neck=10.0 must be a valid'),
     ],
 )
 def test_wrong_settings_raise(detector, paramwise, lr, words):

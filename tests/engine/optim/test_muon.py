@@ -86,6 +86,14 @@ def test_fixed_norm_makes_steps_independent_of_the_scale():
     assert parameters[0].norm().item() == pytest.approx(6**0.5)
 
 
+def test_fixed_norm_leaves_zeros_as_they_are():
+    parameter = nn.Parameter(torch.zeros(6, 4))
+    optimizer = Muon([parameter], lr=0.0, fixed_norm=True)
+    parameter.grad = torch.randn(6, 4)
+    optimizer.step()
+    assert torch.equal(parameter.detach(), torch.zeros(6, 4))
+
+
 def test_other_parameters_are_stepped_by_adamw():
     torch.manual_seed(0)
     model = Network()
@@ -176,6 +184,14 @@ def test_config_builds_muon_with_custom_keys():
     assert [group['lr'] for group in wrapper.param_groups if group['fixed_norm']] == [
         pytest.approx(0.03)
     ] * 2
+
+
+def test_betas_may_be_a_list_as_from_a_config():
+    muon = Muon([nn.Parameter(torch.ones(3))], betas=[0.8, 0.9])
+    muon.param_groups[0]['params'][0].grad = torch.ones(3)
+    muon.step()
+    with rejects('betas has 1 item|betas='):
+        Muon([nn.Parameter(torch.ones(3))], betas=[0.8])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mmengine.optim import LinearLR, OptimWrapper
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
+from rejection import rejects
 from test_configs import recipes
 
 from vit_plugin.config import read_config
@@ -110,10 +111,38 @@ def test_warm_up_in_iterations_is_not_stretched():
     assert scale_schedules(warm_up, 50, 100, True, 1)['end'] == 25  # at most half of the run
 
 
+@pytest.mark.parametrize(
+    'schedule',
+    [
+        dict(type='CosineAnnealingLR', T_max=1000),
+        dict(type='LinearLR', start_factor=1.0, end_factor=0.0),
+        dict(type='LinearLR', start_factor=0.5, begin=400),
+    ],
+)
+def test_other_schedules_in_iterations_take_the_whole_run(schedule):
+    schedule = dict(schedule, end=1000, by_epoch=False)
+    assert scale_schedules(schedule, 100, 100, True, 10) == schedule
+    assert scale_schedules(schedule, 200, 100, True, 10)['end'] == 2000
+
+
+def test_only_schedules_of_epochs_are_converted():
+    schedule = dict(type='LinearLR', end=500, by_epoch=False, convert_to_iter_based=True)
+    assert scale_schedules(schedule, 100, 100, True, 10) == schedule  # MMEngine rejects it
+
+
 @pytest.mark.parametrize('factor', [7, -1, 'word'])
 def test_invalid_factors_are_kept_for_later_checks(factor):
     schedule = dict(type='LinearLR', start_factor=factor, end=2)
     assert scale_schedules(schedule, 1, 25, True, 10)['start_factor'] == factor
+
+
+@pytest.mark.parametrize('in_list', [False, True])
+def test_a_wrong_schedule_raises_with_its_settings(in_list):
+    cfg = read_config('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py')
+    schedule = dict(type='LinearLR', start_factor=7.0)
+    cfg.param_scheduler = [schedule] if in_list else schedule
+    with rejects(r'^param_scheduler.*start_factor.*\(ValueError\)'):
+        schedulers_of(cfg, 3)
 
 
 def decay(begin: int, end: int) -> LinearLR:

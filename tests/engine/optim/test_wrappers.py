@@ -84,3 +84,9 @@ def test_state_is_loaded():
 def test_unsupported_dtypes_raise(dtype, words):
     with rejects(f"dtype='{dtype}' {words}"):
         wrap(nn.Linear(4, 4), dtype=dtype)
+
+
+@pytest.mark.parametrize('name', ['growth_factor', 'backoff_factor'])
+def test_options_that_torch_rejects_raise(name):
+    with rejects(name):
+        wrap(nn.Linear(4, 4), loss_scale={name: 1.0})

@@ -143,3 +143,10 @@ def test_averages_of_a_sharded_model_are_sharded(tiny):
                 assert average.placements == trained.placements == first[name].placements
                 torch.testing.assert_close(average.to_local(), first[name].to_local() + 1.5)
                 torch.testing.assert_close(trained.to_local(), first[name].to_local() + 2)
+
+
+def test_wrong_beginnings_raise():
+    with rejects('EMAHook: .* should not be both set'):
+        EMAHook(begin_iter=1, begin_epoch=1)
+    with rejects('EMAHook: self.begin_epoch should be smaller than or equal to'):
+        EMAHook(begin_epoch=4).before_train(Run(nn.Linear(2, 2)))

@@ -45,7 +45,8 @@ class CheckpointHook(EagerCheckpointHook):
             multiple of this, regardless of ``max_keep_ckpts``.
         background: whether training continues while a checkpoint is written. It needs memory for a
             copy of what this process writes. None: only for folders.
-        filename_tmpl: name of a checkpoint, with a placeholder for the number.
+        filename_tmpl: name of a checkpoint, with a placeholder for the number. A file without a
+            suffix gets ``.pth``.
         *args, **kwargs: arguments of MMEngine's ``CheckpointHook``.
 
     Raises:
@@ -85,6 +86,8 @@ class CheckpointHook(EagerCheckpointHook):
         )
         if self._saves_folders:
             self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
+        elif not Path(self.filename_tmpl.format(1)).suffix:
+            self.filename_tmpl += '.pth'  # --resume takes only files with a suffix
         info, resumed = runner.message_hub.runtime_info, runner._resume
         runner.message_hub.update_info(BEGAN, (resumed and info.get(BEGAN)) or runner.timestamp)
         folder = self.folder_of(runner.work_dir)
@@ -103,7 +106,7 @@ class CheckpointHook(EagerCheckpointHook):
                 last = self.file_backend.join_path(self.out_dir, self._kept[-1])
                 write_text(Path(runner.work_dir, MARKER), last)
                 self._delete(outdated)
-            remove_leftovers({str(runner.work_dir), str(self.out_dir)})
+            remove_leftovers({str(runner.work_dir), str(self.out_dir)}, self._retention)
         if self.by_epoch:
             warn_of_accumulation(runner)
 
@@ -114,7 +117,7 @@ class CheckpointHook(EagerCheckpointHook):
         """
         if self.out_dir in (None, work_dir):
             return work_dir
-        return f'{self.out_dir.rstrip("/")}/{Path(work_dir).name}'
+        return f'{str(self.out_dir).rstrip("/")}/{Path(work_dir).name}'
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         if self.by_epoch:
@@ -238,7 +241,8 @@ class CheckpointHook(EagerCheckpointHook):
         if not self.save_best:
             return
         if 'auto' in self.key_indicators:
-            self._init_rule(self.rules, [next(iter(metrics))])
+            with as_config_error('default_hooks.checkpoint'):
+                self._init_rule(self.rules, [next(iter(metrics))])
         number, unit = (runner.epoch, 'epoch') if self.by_epoch else (runner.iter, 'iter')
         for key, rule in zip(self.key_indicators, self.rules, strict=True):
             if key not in metrics:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.distributed.checkpoint.stateful import Stateful
@@ -100,12 +101,26 @@ class HookStates:
 
 
 def _plain_attributes(hook: Hook) -> dict[str, Any]:
-    """The attributes of a hook that are plain values or containers of them."""
+    """The attributes of a hook that are plain values or containers of them.
+
+    Numbers of numpy, such as the scores of MMSegmentation, become plain ones.
+    """
     return {
-        name: value
+        name: _without_numpy(value)
         for name, value in vars(hook).items()
         if _is_numeric(value) or isinstance(value, (bool, str))
     }
+
+
+def _without_numpy(value: Any) -> Any:
+    """A value with plain numbers in place of those of numpy, in lists, tuples and dicts too."""
+    if isinstance(value, np.number):
+        return value.item()
+    if type(value) in (list, tuple):
+        return type(value)(map(_without_numpy, value))
+    if type(value) is dict:
+        return {name: _without_numpy(item) for name, item in value.items()}
+    return value
 
 
 def _is_numeric(value: Any) -> bool:
@@ -114,7 +129,7 @@ def _is_numeric(value: Any) -> bool:
         return all(map(_is_numeric, value))
     if type(value) is dict:
         return all(map(_is_numeric, value.values()))
-    return value is None or type(value) in (int, float)
+    return value is None or type(value) in (int, float) or isinstance(value, np.number)
 
 
 def _as_text(state: Mapping[str, Any]) -> str:

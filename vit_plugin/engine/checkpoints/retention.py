@@ -11,10 +11,12 @@ from pydantic import AfterValidator
 
 # Temporary names next to the files of a run, see `anyfolder.complete.replacing` and
 # `folder.write_folder`.
-LEFTOVER = re.compile(
-    r'\.((epoch|iter)_\d+|best_.+|shared|last_checkpoint|preempted|metrics|results|classes|labels'
-    r'|train_batch|val_\w+|learning_curve|confusion_matrix|precision_recall|non_finite_step_\d+)'
-    r'\.([0-9a-f]{8}(\.\w+)?|saving|before)'
+LEFTOVER = re.compile(r'\.(?P<stem>.+)\.([0-9a-f]{8}(\.\w+)?|saving|before)')
+# The files of a run without their suffix. A config may give its checkpoints other names.
+RUN_FILES = re.compile(
+    r'(epoch|iter)_\d+|best_.+|shared|last_checkpoint|preempted|\.running|metrics|results|classes'
+    r'|labels|train_batch|val_\w+|learning_curve|confusion_matrix|precision_recall'
+    r'|non_finite_step_\d+'
 )
 
 
@@ -22,7 +24,7 @@ def _check_template(template: str) -> str:
     """Reject a template that gives two epochs the same name, or a path instead of a name."""
     try:
         names = {template.format(number) for number in (1, 2)}
-    except (AttributeError, LookupError, TypeError):
+    except (AttributeError, LookupError, TypeError, ValueError):
         names = set()
     if len(names) < 2 or any(Path(name).name != name for name in names):
         raise ValueError(
@@ -60,13 +62,15 @@ class Retention:
     def outdated(self, names: Sequence[str]) -> list[str]:
         """The ``names`` to delete. Both lists have the oldest first."""
         old = names[: -self.keep_last] if self.keep_last > 0 else []
+        # Without the suffix: a resumed run may save folders after files, or files after folders.
+        template = self.template.removesuffix('.pth')
         kept = {
-            self.template.format(number)
+            template.format(number)
             for name in old
             for _, number in _numbers_in(name)
             if self.keep_every and number % self.keep_every == 0
         }
-        return [name for name in old if name not in kept]
+        return [name for name in old if name.removesuffix('.pth') not in kept]
 
 
 def _numbers_in(name: str) -> list[tuple[str, int]]:
@@ -74,14 +78,17 @@ def _numbers_in(name: str) -> list[tuple[str, int]]:
     return [(digits, int(digits)) for digits in re.findall(r'\d+', name)]
 
 
-def remove_leftovers(folders: Iterable[str]) -> None:
-    """Remove what killed writers left behind.
+def remove_leftovers(folders: Iterable[str], retention: Retention) -> None:
+    """Remove what killed writers left behind, also of checkpoints with the names of this run.
 
     The work directory is locked, so nobody else writes here.
     """
     for folder in (Path(folder) for folder in folders if '://' not in folder):
         for path in folder.glob('.*'):
-            if not LEFTOVER.fullmatch(path.name):
+            match = LEFTOVER.fullmatch(path.name)
+            if not match or not (
+                RUN_FILES.fullmatch(match['stem']) or retention.is_own(match['stem'])
+            ):
                 continue
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

@@ -106,7 +106,9 @@ def _hooks(cfg: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The hooks that determine a run, by class and order."""
     numbers: dict[str, int] = {}
     for hook in (*(cfg.get('default_hooks') or {}).values(), *(cfg.get('custom_hooks') or ())):
-        name = _class_name(repr(hook.get('type'))) if isinstance(hook, Mapping) else ''
+        # Only the default hooks need no type, and all of them are observing.
+        has_type = isinstance(hook, Mapping) and hook.get('type') is not None
+        name = _class_name(repr(hook['type'])) if has_type else ''
         if name and name not in OBSERVING_HOOKS:
             numbers[name] = number = numbers.get(name, 0) + 1
             yield f'hooks.{name}' if number == 1 else f'hooks.{name}.{number}', hook
@@ -129,6 +131,8 @@ def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> Changes
         saved_cfg = literals(meta.get('cfg'))
         saved = flat_settings(saved_cfg)
         cfg = {name: cfg[name] for name in cfg if name in saved_cfg}
+    # Earlier versions recorded the default hooks without a type.
+    saved = {name: value for name, value in saved.items() if not name.startswith('hooks.None')}
     return differing(saved, flat_settings(cfg), LEFT_OUT)
 
 

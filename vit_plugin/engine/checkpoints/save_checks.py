@@ -22,7 +22,8 @@ def check_shared_folder(runner: Runner, out_dir: str | Path, is_folder: bool) ->
 
     Raises:
         ConfigError: if ``out_dir`` is a URL and a checkpoint is a folder or the model is sharded,
-            or if a rank that writes its part does not see the folder of rank 0.
+            or if checkpoints are folders, which every rank reads back, and a rank does not see
+            that of rank 0.
     """
     sharded = is_sharded(without_ddp(runner.model))
     if '://' in str(out_dir):
@@ -36,9 +37,9 @@ def check_shared_folder(runner: Runner, out_dir: str | Path, is_folder: bool) ->
     if problem is None:
         return
     remedy = 'give a --work-dir on a disk that all machines share, at one path'
-    if is_folder and sharded:
+    if is_folder:
         raise ConfigError(
-            f'{problem}, but every rank writes its part of a sharded checkpoint; '
+            f'{problem}, but every rank writes or reads back its part of a checkpoint folder; '
             f"{remedy}, or default_hooks.checkpoint.format='file', which rank 0 writes."
         )
     runner.logger.warning(

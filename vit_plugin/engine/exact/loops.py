@@ -49,7 +49,7 @@ class _Resumable(BaseLoop):
     def _batches(self, epoch: int, skipped: int) -> Iterator[Any]:
         """The batches of a pass over the data, without the first ``skipped`` ones."""
         sampler = find_positioned_sampler(self.dataloader)
-        if sampler:
+        if sampler is not None:  # it may be endless and still have a length of 0
             sampler.begin(self._iter, skipped, epoch, self.runner.base_seed)
             find_seeded_dataset(self.dataloader.dataset).seed_of_samples = self.runner.base_seed
             yield from self.dataloader
@@ -168,11 +168,9 @@ RESUMABLE = {
 def use_resumable_loop(loop: dict) -> dict:
     """Replace MMEngine's class by ours in the config of a training loop. Other classes remain."""
     loop = dict(loop)
-    if 'type' not in loop and 'by_epoch' in loop:
-        if loop.pop('by_epoch'):
-            loop['type'] = mmengine.runner.EpochBasedTrainLoop
-        else:
-            loop['type'] = mmengine.runner.IterBasedTrainLoop
+    if 'type' not in loop:  # without by_epoch, it counts epochs, as in the check of the config
+        by_epoch = loop.pop('by_epoch', True)
+        loop['type'] = EpochBasedTrainLoop if by_epoch else IterBasedTrainLoop
     elif 'by_epoch' in loop:
         return loop  # MMEngine rejects `type` together with `by_epoch`
     loop_type = loop.get('type')

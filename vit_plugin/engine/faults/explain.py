@@ -64,8 +64,13 @@ KNOWN_ERRORS = (
         'memory (ulimit -v), or give fewer with OMP_NUM_THREADS=1 and num_workers=0 in the data '
         'loaders',
     ),
+    (  # tried before the next pattern, which matches some of these errors too
+        r'Too many open files',
+        'the limit of open files is too low; raise it (ulimit -n), or give fewer num_workers in '
+        'the data loaders',
+    ),
     (
-        r'unable to (?:open shared memory|mmap|write to file </torch)',
+        r'unable to (?:open shared memory|mmap \d+ bytes from file </torch|write to file </torch)',
         'the shared memory for data workers is full; make /dev/shm larger, or give num_workers=0 '
         'in the data loaders',
     ),

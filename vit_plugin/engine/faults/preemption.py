@@ -13,13 +13,14 @@ from typing import Any, Literal
 import torch
 import torch.distributed as dist
 from mmengine.dist import barrier, get_world_size, is_main_process
-from mmengine.hooks import CheckpointHook, Hook
+from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from anyfolder.complete import write_text
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.registry import HOOKS
 
+from ..checkpoints.hook import CheckpointHook
 from ..distributed import PART_OF_TIMEOUT, read_timeout
 from ..step import is_accumulating
 
@@ -148,9 +149,10 @@ class PreemptionHook(Hook):
             return
         self._agreed_at = runner.iter + 1
         if number := self._agree():
+            # MMEngine's hook cannot save within an epoch, nor can other subclasses of it.
             hook = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
             path = hook.save_now(runner) if hook else ''
-            why = '' if hook else ', but the run has no CheckpointHook, so nothing was saved'
+            why = '' if hook else ', but without vit_plugin.CheckpointHook nothing was saved'
             self._stop(runner, number, path, f'after step {runner.iter + 1}{why}')
 
     def _agree(self) -> int:

@@ -62,8 +62,11 @@ class UnreadableHook(Hook):
         if not runner.iter:
             _remove_list(self._train_list)
         sampler = find_positioned_sampler(runner.train_dataloader)
-        # None for a loader that the user built: its samples have no positions.
-        self._global_batch = sampler.samples_per_iteration * get_world_size() if sampler else None
+        # None for a loader that the user built: its samples have no positions. A sampler may be
+        # endless and have a length of 0.
+        self._global_batch = (
+            None if sampler is None else sampler.samples_per_iteration * get_world_size()
+        )
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         last = runner.iter + 1 == runner.max_iters
@@ -95,7 +98,7 @@ class UnreadableHook(Hook):
         if mode != 'train':
             self.left_out, self._eval_list = frozenset(), self.open_list(runner, mode)
             sampler = find_positioned_sampler(_get_loop(runner, mode).dataloader)
-            if self._eval_list and sampler:
+            if self._eval_list and sampler is not None:
                 sampler.begin(iteration=0, skipped=0, epoch=0, seed=runner.base_seed)
                 _remove_list(self._eval_list)
 

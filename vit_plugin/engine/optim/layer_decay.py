@@ -38,7 +38,7 @@ class WrapperConfig(OpenDict):
 class ParamwiseConfig(TypedDict, total=False):
     """MMEngine's options for groups of parameters."""
 
-    custom_keys: dict
+    custom_keys: dict[str, dict]
     bias_lr_mult: NotNegative
     bias_decay_mult: NotNegative
     norm_decay_mult: NotNegative
@@ -104,7 +104,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         """
         names = {parameter: name for name, parameter in model.named_parameters()}
         scales, undecayed = self._find_scales(model), self._names_without_decay(model)
-        groups: dict[tuple, dict] = {}
+        groups: dict[str, dict] = {}
         for single in singles:
             (parameter,) = single.pop('params')
             name = names[parameter]
@@ -114,7 +114,9 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             settings['lr'] *= scales.get(name, 1.0)
             if name in undecayed:
                 settings['weight_decay'] = 0.0
-            group = groups.setdefault(tuple(sorted(settings.items())), {**settings, 'params': []})
+            # Text, since a setting of `custom_keys` may be a list.
+            key = repr(sorted(settings.items()))
+            group = groups.setdefault(key, {**settings, 'params': []})
             group['params'].append(parameter)
         ordered = sorted(
             groups.values(), key=lambda group: (group['lr'], group.get('weight_decay', 0.0))

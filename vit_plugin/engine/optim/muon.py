@@ -3,10 +3,11 @@
 A step then has about the same size in all directions of the matrix.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
@@ -20,11 +21,14 @@ from vit_plugin.registry import OPTIMIZERS
 QUINTIC = (3.4445, -4.7750, 2.0315)
 GRAM_RATIO = 2  # columns per row from which the Gram matrix pays off
 RMS = 0.2  # RMS of AdamW's steps, measured by Liu et al. (arXiv:2502.16982)
+MIN_NORM = 1e-7  # least norm by which a matrix is divided
+# YAML and --cfg-options give lists.
+Betas = Annotated[Sequence[Rate], Field(min_length=2, max_length=2)]
 # Entries that torch, and MMEngine's custom_keys, add to a group. They are not options of Muon.
 FOREIGN_ENTRIES = ('param_names', 'lr_mult', 'decay_mult')
 
 
-def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
+def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = MIN_NORM) -> Tensor:
     """The nearest matrix with all singular values about 1, by the Newton-Schulz iteration.
 
     It is computed in bfloat16 on a GPU, as the authors do, and in float32 elsewhere. Few CPUs
@@ -108,7 +112,7 @@ class Muon(Optimizer):
         momentum: Rate = 0.95,
         weight_decay: NotNegative = 0.01,
         steps: Depth = 5,
-        betas: tuple[Rate, Rate] = (0.9, 0.99),
+        betas: Betas = (0.9, 0.99),
         eps: Eps = 1e-8,
         fixed_norm: bool = False,
     ) -> None:
@@ -161,7 +165,8 @@ class Muon(Optimizer):
         nesterov = grad.lerp(state['momentum'], momentum).flatten(1)
         step = orthogonalize(nesterov, group['steps']).view_as(parameter)
         if group['fixed_norm']:
-            parameter.mul_(len(parameter) ** 0.5 / parameter.norm())
+            # Zeros, such as the second factor of a new adapter, stay zeros.
+            parameter.mul_(len(parameter) ** 0.5 / parameter.norm().clamp(min=MIN_NORM))
         else:
             parameter.mul_(1 - group['lr'] * group['weight_decay'])
         # An orthogonal matrix has an RMS of 1 / sqrt(its longer side).

@@ -26,6 +26,8 @@ LENGTH_ARGUMENTS = (
 # Factors that a warm-up starts from. A warm-up of one step would never undo its factor, so the
 # factor is set to 1.
 WARM_UP_FACTORS = ('start_factor', 'factor')
+# Names of MMEngine's schedulers that end at the configured value begin with these.
+RISING = ('Constant', 'Linear')
 # Attributes of a built scheduler that are its state. The others are its settings.
 STATE_ATTRIBUTES = (
     'optimizer',
@@ -45,11 +47,11 @@ def scale_schedules(
 ) -> Any:
     """Scale the config of one or several schedulers to another length of the run.
 
-    Arguments in the unit of the run (epochs or iterations) are scaled. In a run that counts epochs,
-    a warm-up in iterations shrinks with a shorter run but never grows, and takes at most half of
-    the run. Omitted arguments need no change, because their default is the end of the run. A
-    warm-up that is scaled to one step has no effect, so that every run reaches the configured rate.
-    A factor out of range is left for MMEngine to reject.
+    Arguments that count epochs or iterations are scaled. In a run that counts epochs, a warm-up in
+    iterations shrinks with a shorter run but never grows, and takes at most half of the run.
+    Omitted arguments need no change, because their default is the end of the run. A warm-up that is
+    scaled to one step has no effect, so that every run reaches the configured rate. A factor out of
+    range is left for MMEngine to reject.
 
     Args:
         scheduler: the config of a scheduler, or several in a list. Built schedulers are not
@@ -67,12 +69,13 @@ def scale_schedules(
     if not isinstance(scheduler, Mapping):
         return scheduler
     config, factor, largest = dict(scheduler), length / schedule_length, math.inf
-    if config.get('by_epoch', True) != by_epoch:
+    if config.get('by_epoch', True) != by_epoch and _is_warm_up(config):
         factor = min(factor, 1.0)
         if by_epoch:
             largest = max(length * epoch_length // 2, 1)
-    # Converted here, before `_scale_value` rounds, since MMEngine would convert rounded epochs.
-    if config.pop('convert_to_iter_based', False):
+    # Converted here, before `_scale_value` rounds, since MMEngine would convert rounded epochs. It
+    # rejects to convert a schedule that counts iterations already.
+    if config.get('by_epoch', True) and config.pop('convert_to_iter_based', False):
         config['by_epoch'], factor = False, factor * epoch_length
     for name in LENGTH_ARGUMENTS:
         if config.get(name) is not None:
@@ -89,6 +92,15 @@ def scale_schedules(
             config.get('pct_start', 0.3),
         )
     return config
+
+
+def _is_warm_up(config: Mapping[str, Any]) -> bool:
+    """True for a schedule from the first step on that raises the rate to the configured one."""
+    kind = config.get('type')
+    name = (kind if isinstance(kind, str) else getattr(kind, '__name__', '')).rpartition('.')[2]
+    ends_at_rate = config.get('end_factor', 1.0) == 1.0  # a decay ends below
+    begins_run = not config.get('begin')
+    return begins_run and ends_at_rate and ('Warmup' in name or name.startswith(RISING))
 
 
 def _one_cycle(steps: int, pct_start: float) -> dict[str, Any]:

@@ -6,12 +6,13 @@
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import mmengine.optim
 import torch
 from mmengine.device import get_device
 from mmengine.logging import print_log
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from typing_extensions import Required, TypedDict
@@ -51,8 +52,8 @@ class ScalerOptions(TypedDict, total=False):
     """Arguments of ``torch.amp.GradScaler``."""
 
     init_scale: Positive
-    growth_factor: Positive
-    backoff_factor: Positive
+    growth_factor: Annotated[float, Field(gt=1)]
+    backoff_factor: Annotated[float, Field(gt=0, lt=1)]
     growth_interval: PositiveInt
 
 

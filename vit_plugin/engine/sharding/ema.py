@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from typing_extensions import TypedDict, Unpack
 
+from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Count, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading.hooks import shard_like
@@ -85,7 +86,8 @@ class EMAHook(mmengine.hooks.EMAHook):
         begin_epoch: Count = 0,
         **kwargs: Unpack[AverageOptions],
     ) -> None:
-        super().__init__(ema_type, strict_load, begin_iter, begin_epoch, **kwargs)
+        with as_config_error('EMAHook'):
+            super().__init__(ema_type, strict_load, begin_iter, begin_epoch, **kwargs)
 
     def before_run(self, runner: Runner) -> None:
         self.src_model = without_ddp(runner.model)
@@ -96,7 +98,8 @@ class EMAHook(mmengine.hooks.EMAHook):
         self._averages: dict[str, Tensor] = {}  # by the model's names
 
     def before_train(self, runner: Runner) -> None:
-        super().before_train(runner)
+        with as_config_error('EMAHook'):
+            super().before_train(runner)
         if not self._averages:  # no averages were resumed
             self._make_averages()
 
