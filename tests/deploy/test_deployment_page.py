@@ -31,6 +31,7 @@ OF_TRANSFORMERS = [
 # Families of models, and the test pipeline of each.
 CASES = {
     'RetinaNet, stretched': ('RetinaNet', families.TestSettings(STRETCH)),
+    'RetinaNet, stretched and padded': ('RetinaNet', families.TestSettings(STRETCH, PADDED)),
     'RetinaNet': ('RetinaNet', families.TestSettings(KEEP, PADDED)),
     'RF-DETR': ('RF-DETR', families.TestSettings(STRETCH)),
     'classifier': ('class token', CLASSIFIERS_TESTS['edge and crop']),

@@ -1,5 +1,6 @@
 """Exported classifiers equal the model, in each format and dtype; others leave no file behind."""
 
+import math
 from itertools import product
 from types import SimpleNamespace
 
@@ -367,6 +368,14 @@ def test_differences_are_ignored_if_rounding_makes_as_large_ones(factor, is_repo
     model = FunctionModel(lambda images: (factor * images).sin())
     difference = largest_difference(model, lambda images: (factor * images + 1).sin(), (4, 4))
     assert (difference > 0.1) is is_reported
+
+
+def test_differences_of_outputs_that_are_nan_are_nan():
+    """Also after one that is a number."""
+    model = FunctionModel(lambda images: images if len(images) == 1 else images * math.nan)
+    assert math.isnan(largest_difference(model, lambda images: images, (4, 4)))
+    zeros = torch.zeros(1)
+    assert math.isnan(Deployed.difference(model, (zeros, zeros), (zeros, zeros * math.nan)))
 
 
 def test_tie_that_only_some_rounding_errors_break_is_ignored():

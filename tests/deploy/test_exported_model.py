@@ -118,11 +118,40 @@ def resize(*arguments) -> dict:
         (dict(steps=[dict(run='me')]), 'does not say what its inputs'),
         (dict(slices=1), 'does not say what its inputs'),
         (dict(patch=0), 'does not say what its inputs'),
+        (dict(usual=[0, 0]), 'does not say what its inputs'),
+        (dict(usual=[8]), 'does not say what its inputs'),
     ],
 )
 def test_metadata_are_compared_with_the_graph(make_model, facts, words):
     with rejects(words):
         make_model(LOGITS, **facts)
+
+
+def test_slices_may_be_as_small_as_the_tiles_of_a_training(make_model):
+    assert make_model(LOGITS, slices=16).slices == 16
+
+
+@pytest.mark.parametrize(
+    ('step', 'cause'),
+    [
+        (dict(resize=['exact', 12, 8]), "no 'interpolation'"),
+        (dict(pad=[12, 8]), "no 'fill'"),
+        (dict(pad=[12, 8], fill=[0, 0]), 'could not broadcast'),
+    ],
+)
+def test_steps_that_lack_an_entry_raise(make_model, step, cause):
+    model = make_model(LOGITS, steps=[step])
+    with rejects(rf'has a pipeline that cannot be run \({cause}.*; export it again'):
+        model(BLACK[:4])
+
+
+def test_graphs_that_take_no_images_raise(tmp_path):
+    path = write(tmp_path / 'm.onnx', LOGITS)
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = 'channels'
+    onnx.save(model, path)
+    with rejects(r'm\.onnx. takes no images of known channels \(.*; export it again'):
+        ExportedModel(path)
 
 
 def test_images_that_a_step_would_make_huge_raise():
@@ -223,10 +252,19 @@ def test_invalid_files_and_images_raise(make_model, tmp_path):
     (tmp_path / 'no.onnx').write_text('no')
     with rejects('cannot be run .*; export it again'):
         ExportedModel(tmp_path / 'no.onnx')
+    with rejects(r'no\.pt2. has no runtime; give a file in \.onnx or \.xml'):
+        ExportedModel(tmp_path / 'no.pt2')
     with rejects('outside of the file'):
         make_model(dict(masks=np.ones((1, 3), np.float32)))(BLACK)
     with rejects('on an image of 2 x 3 pixels .*; give a larger image'):
         make_model(LOGITS, steps=[])(np.zeros((3, 2, 3), np.uint8))
+
+
+def test_outputs_of_another_number_than_images_raise(make_model):
+    model = make_model(LOGITS)  # its outputs are constant
+    assert len(model.predict([BLACK])) == 1
+    with rejects(r'outputs of the shapes \(1, 3\) for 2 images'):
+        model.predict([BLACK, BLACK])
 
 
 def test_infer_imports_no_torch(tmp_path):
@@ -261,6 +299,19 @@ def test_infer_imports_no_torch(tmp_path):
         == 'cat'
     )
     assert (tmp_path / 'out/photo.png').exists()
+
+
+@pytest.mark.parametrize(
+    ('outputs', 'words'),
+    [
+        (dict(features=np.zeros((1, 4), np.float32)), 'gives features of an image and no classes'),
+        (dict(BOX, scores=np.zeros((1, 3), np.float32)), 'outputs of the file do not fit together'),
+        (dict(boxes=BOX['boxes']), r'do not fit together \(.*scores'),
+    ],
+)
+def test_outputs_that_are_no_prediction_raise(make_model, outputs, words):
+    with rejects(words):
+        make_model(outputs)(BLACK)
 
 
 def test_maps_may_have_more_than_256_classes(make_model):

@@ -4,14 +4,17 @@ import json
 from types import SimpleNamespace
 
 import mmdet.datasets.transforms  # noqa: F401  registers the transforms
-import mmpretrain.datasets  # noqa: F401
+import mmpretrain.datasets
+import mmpretrain.models
 import numpy as np
+import pages
 import pytest
 from mmengine.config import Config
 from mmengine.registry import TRANSFORMS, DefaultScope
 from PIL import Image
 from rejection import rejects
 from timm.data import create_transform
+from torchvision import transforms
 
 from vit_plugin.deploy.input_sizes import InputSizes, Padding, sizes_of_test
 from vit_plugin.deploy.pipeline_steps import (
@@ -26,6 +29,7 @@ from vit_plugin.deploy.pipeline_steps import (
 )
 from vit_plugin.deploy.pixel_steps import apply_steps, size_after
 from vit_plugin.inference.image_transforms import PipelineTransform
+from vit_plugin.projects.mmengine_alone import cls_heads
 from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 
 # (width, height): landscape, portrait, square, tiny, long, and odd differences.
@@ -110,6 +114,40 @@ def test_images_are_padded_like_the_preprocessor(shape, padding):
     np.testing.assert_allclose(placed.scale * shape, (width, height))
 
 
+def test_a_file_of_one_size_pads_to_it_and_others_to_a_unit():
+    fill = [1.0, 2.0, 3.0]
+    resize = dict(resize=['exact', 90, 60], interpolation='bilinear', backend='cv2')
+    *_, pad = adapt_to_size([resize], InputSizes((64, 96), Padding(32)), fill)
+    assert pad == dict(pad=[96, 64], fill=fill)
+    *_, pad = adapt_to_size([resize], InputSizes(None, Padding(32)), fill)
+    assert pad == dict(pad=[1, 1], unit=32, fill=fill)
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+@pytest.mark.parametrize(
+    'steps',
+    [
+        [dict(pad=[1, 1], unit=32, fill=[1.5, 2.0, 3.0])],
+        [dict(crop=[64, 48], fill=[1, 2, 3])],
+        [dict(crop=[64, 48], rounding='floor')],
+        [
+            dict(dtype='float32'),
+            dict(resize=['scale', 64, 48], interpolation='bilinear', backend='cv2'),
+        ],
+        [dict(resize=['target', 64, 48, 1], interpolation='bicubic', backend='pillow')],
+    ],
+)
+def test_the_program_in_the_docs_applies_each_step(steps, shape):
+    pytest.importorskip('onnxruntime')
+    program = next(pages.blocks('docs/deployment.md', 'python')).text
+    names: dict = {}
+    exec(program.partition('\nfile, ')[0], names)  # only its functions
+    pixels, size = names['prepared'](photograph(*shape), steps)
+    placed = apply_steps(steps, photograph(*shape))
+    assert np.array_equal(pixels, placed.pixels)
+    assert size == placed.unpadded_size
+
+
 def test_the_fill_is_normalized_to_the_pad_value():
     from mmengine.model import ImgDataPreprocessor
 
@@ -117,6 +155,7 @@ def test_the_fill_is_normalized_to_the_pad_value():
     assert fill_of(ImgDataPreprocessor(**pixels, bgr_to_rgb=True)) == [3.0, 2.0, 1.0]
     assert fill_of(ImgDataPreprocessor(**pixels, pad_value=0.5)) == [3.0, 4.5, 6.0]
     assert fill_of(ImgDataPreprocessor(pad_value=7)) == [7.0] * 3
+    assert fill_of(ImgDataPreprocessor(pad_value=7), channels=5) == [7.0] * 5
 
 
 def test_steps_of_reading_are_those_of_the_pipeline_or_raise():
@@ -130,10 +169,14 @@ def test_steps_of_reading_are_those_of_the_pipeline_or_raise():
     assert steps() == []
     (step,) = steps(to_float32=True)
     assert apply_steps([step], photograph(3, 2)).pixels.dtype == np.float32
-    with rejects("imdecode_backend='pillow'.*leave them at 'color'"):
+    assert steps(window=None, ignore_empty=True) == []
+    with rejects("LoadImage has imdecode_backend='pillow', with which"):
         steps(imdecode_backend='pillow')
     with rejects('reads a window of values'):
         steps(window=(0, 4095))
+    reader = SimpleNamespace(transforms=[object()])
+    with rejects('its reader is object, with which an ONNX file reads no images'):
+        reading_steps(SimpleNamespace(custom_reader=reader))
 
 
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
@@ -175,6 +218,14 @@ def test_a_crop_of_a_portrait_keeps_its_share(resize):
     resized, cropped = adapt_to_size(steps, sizes, [0] * 3)
     assert resized['resize'][1:3] == [36, 72]
     assert cropped['crop'] == [32, 64]
+
+
+def test_steps_before_the_resize_of_a_crop_are_kept():
+    sizes = InputSizes((32, 32), from_test_pipeline=False)
+    steps = [dict(dtype='float32'), dict(resize=['edge', 'short', 72]), dict(crop=[64, 64])]
+    first, resized, cropped = adapt_to_size(steps, sizes, [0] * 3)
+    assert first == dict(dtype='float32')
+    assert (resized['resize'], cropped['crop']) == (['target', 36, 36, 0], [32, 32])
 
 
 def test_a_crop_without_a_resize_is_resized_to_another_size():
@@ -242,12 +293,25 @@ def test_unsupported_steps_raise():
     for step in (
         dict(type='RandomFlip', prob=0.5),
         dict(type='CenterCrop', crop_size=8, auto_pad=True),
+        dict(type='Resize', scale_factor=0.5),
     ):
         with rejects(f'its pipeline has {step["type"]}, which an ONNX file cannot do'):
             steps_of([TRANSFORMS.build(step)])
 
 
-def test_images_are_stretched_without_a_pipeline():
+def test_resizes_of_torchvision_keep_their_meaning():
+    def resize(*arguments, **options) -> list:
+        (step,) = steps_of([transforms.Resize(*arguments, **options)])
+        return step['resize']
+
+    assert resize(64) == resize([64]) == ['edge', 'short', 64]
+    assert resize([48, 64]) == ['exact', 64, 48]
+    with rejects('its pipeline has Resize, which an ONNX file cannot do'):
+        resize(64, max_size=80)
+
+
+def facts_without_a_pipeline(**components) -> dict:
+    """The metadata of a model with these components, whose test pipeline is unknown."""
     trained = SimpleNamespace(
         classes=['cat'],
         prediction_class=BoxPrediction,
@@ -261,9 +325,14 @@ def test_images_are_stretched_without_a_pipeline():
                 mean=np.array([1.0, 2.0, 3.0]).reshape(3, 1, 1),
                 std=np.ones((3, 1, 1)),
             ),
+            **components,
         ),
     )
-    facts = json.loads(facts_of(trained, sizes_of_test(trained), pixel_steps_of(trained)))
+    return json.loads(facts_of(trained, sizes_of_test(trained), pixel_steps_of(trained)))
+
+
+def test_images_are_stretched_without_a_pipeline():
+    facts = facts_without_a_pipeline()
     assert facts == dict(
         classes=['cat'],
         multi_label=False,
@@ -273,3 +342,17 @@ def test_images_are_stretched_without_a_pipeline():
         patch=1,
         steps=[dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')],
     )
+
+
+@pytest.mark.parametrize(
+    ('kind', 'multi_label'),
+    [
+        (mmpretrain.models.LinearClsHead, False),
+        (mmpretrain.models.MultiLabelLinearClsHead, True),
+        (cls_heads.LinearClsHead, False),
+        (cls_heads.MultiLabelLinearClsHead, True),
+    ],
+)
+def test_heads_of_several_labels_are_known_with_and_without_mmpretrain(kind, multi_label):
+    facts = facts_without_a_pipeline(head=kind.__new__(kind))  # only its class matters
+    assert facts['multi_label'] is multi_label

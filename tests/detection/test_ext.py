@@ -1,5 +1,6 @@
 """The stand-in for ``mmcv._ext``: missing ops, compiled ops, and scripts that need it."""
 
+import runpy
 import subprocess
 import sys
 
@@ -64,3 +65,9 @@ def test_scripts_run_by_the_module_have_the_ops(tmp_path):
     (tmp_path / 'neighbor.py').write_text('')
     script.write_text('import sys, mmcv.ops, neighbor\nprint(__name__, sys.argv[1:])\n')
     assert "__main__ ['--flag']" in run('-m', 'vit_plugin.detection', str(script), '--flag')
+
+
+def test_a_script_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr(sys, 'argv', ['-m', 'none.py'])
+    with pytest.raises(SystemExit, match=r"there is no script 'none\.py'; correct its path"):
+        runpy.run_module('vit_plugin.detection', run_name='__main__')

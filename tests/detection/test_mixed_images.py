@@ -118,3 +118,5 @@ def test_transforms_and_samples_that_cannot_be_mixed_raise():
         RandomMix([])
     with rejects('RandomMix: the samples have masks, which are not mixed; leave'):
         RandomMix(BLEND)(dict(sample(0, []), gt_masks=[], mix_results=[sample(0, [])]))
+    with rejects('CopyBlend: the samples have masks, which are not blended; leave'):
+        blended(dict(sample(0, []), gt_masks=[]), sample(0, []))

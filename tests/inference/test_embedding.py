@@ -1,6 +1,6 @@
 """Features of images come in batches in the order of the images, and are written to a file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import cv2
 import numpy as np
@@ -13,7 +13,7 @@ from torch import nn
 
 import vit_plugin
 from vit_plugin.inference.embedding import embed, save_embeddings
-from vit_plugin.inference.inputs import Reading, find_inputs
+from vit_plugin.inference.inputs import Frame, Reading, find_inputs
 from vit_plugin.inference.load import from_arch
 from vit_plugin.inference.trained_model import TrainedModel, compute_vectors
 
@@ -87,6 +87,20 @@ def test_files_have_names_and_features(tmp_path):
     assert read['names'].tolist() == ['a', 'b c']
     assert read['features'].dtype == np.float32
     np.testing.assert_allclose(read['features'], [[0.6, 0.8], [0, 0]])
+
+
+def test_a_reader_of_the_config_takes_the_files(files):
+    class FilesModel:
+        def sample_argument(self, frame: Frame) -> str:
+            return frame.source.name
+
+        def sample(self, image: str) -> dict[str, str]:
+            return dict(inputs=image)
+
+        def features(self, samples: Sequence[dict[str, str]]) -> list[str]:
+            return [sample['inputs'] for sample in samples]
+
+    assert list(embed(FilesModel(), Reading(find_inputs(files)), 5)) == [(files, files)]
 
 
 def test_features_that_are_not_vectors_raise():

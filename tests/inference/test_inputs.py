@@ -35,6 +35,10 @@ def video(path: Path, frames: int = 6) -> Path:
 def test_repeated_images_are_read_once(tmp_path):
     path = str(photo(tmp_path / 'a.jpg'))
     assert len(find_inputs([path, path])) == 1
+    below = str(photo(tmp_path / 'set/b.jpg'))
+    inputs = find_inputs([str(tmp_path), below])
+    assert [source.name for source in inputs] == [path, below]
+    assert inputs[1].root == tmp_path / 'set'
 
 
 @pytest.mark.parametrize(
@@ -46,6 +50,7 @@ def test_repeated_images_are_read_once(tmp_path):
         ('s3://bucket/a.jpg', 's3://bucket/a.jpg. is not a supported URL'),
         ('https:/a.jpg', 'give http:// or https://'),
         ('https://example.org/clip.mp4', 'is a video; download it'),
+        ('https://[::1/a.jpg', r'is not a valid URL \(Invalid IPv6 URL\); correct it'),
     ],
 )
 def test_invalid_inputs_raise(argument, words):

@@ -13,6 +13,7 @@ from rejection import rejects
 from vit_plugin.inference.inputs import Frame, Input
 from vit_plugin.inference.prediction_files import create_output, open_video_writer
 from vit_plugin.inference.predictions import Prediction
+from vit_plugin.tasks.depth.depth_prediction import DepthPrediction
 from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 from vit_plugin.tasks.segmentation.map_prediction import MapPrediction
 
@@ -123,6 +124,23 @@ def test_a_full_disk_leaves_no_partial_video(tmp_path, full_disk):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_video_that_cannot_be_encoded_raises(tmp_path, monkeypatch):
+    pytest.importorskip('supervision')
+
+    class Sink:
+        def __init__(self, *arguments):
+            raise RuntimeError('Could not open video writer')
+
+    monkeypatch.setattr('supervision.VideoSink', Sink)
+    clip = tmp_path / 'clip.mp4'
+    with (
+        rejects(r"clip.mp4' cannot be encoded at 90\.5 frames per second \(Could not open"),
+        open_video_writer(clip, (320, 240), 90.5),
+    ):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
 def test_errors_of_the_model_keep_the_rows_before(tmp_path):
     path = tmp_path / 'found.jsonl'
     with pytest.raises(RuntimeError):
@@ -184,6 +202,31 @@ def test_pictures_and_videos_are_written_below_the_folder(tmp_path):
     video = tmp_path / 'out/clip.mp4'
     assert [frame.shape for frame in get_video_frames_generator(str(video))] == [(240, 320, 3)] * 3
     assert VideoInfo.from_video_path(str(video)).fps == 10
+
+
+def depth() -> DepthPrediction:
+    return DepthPrediction.of_depth(np.linspace(1, 5, 48 * 64).reshape(48, 64), 'depth')
+
+
+def test_depth_maps_of_pictures_with_one_stem_differ(tmp_path):
+    stills = [Input(name, Path()) for name in ('a.jpg', 'a.png', 'b.png')]
+    with create_output(tmp_path, stills, 0.3) as pictures:
+        for still in stills:
+            pictures.add(Frame(still, None, IMAGE), depth())
+    assert {path.name for path in tmp_path.glob('*.tiff')} == {
+        'a.jpg_depth.tiff',
+        'a.png_depth.tiff',
+        'b_depth.tiff',
+    }
+
+
+def test_depth_maps_do_not_overwrite_other_inputs(tmp_path):
+    stills = [Input(str(tmp_path / name), tmp_path) for name in ('a.bmp', 'a_depth.tiff')]
+    with (
+        rejects(r'a_depth\.tiff. would be overwritten while it is read'),
+        create_output(tmp_path, stills, 0.3) as pictures,
+    ):
+        pictures.add(Frame(stills[0], None, IMAGE), depth())
 
 
 def test_pictures_that_cannot_be_encoded_raise(tmp_path, monkeypatch):

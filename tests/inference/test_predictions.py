@@ -8,7 +8,8 @@ from vit_plugin.inference.predictions import Prediction, names_of
 
 
 def test_ambiguous_names_of_classes_get_their_numbers():
-    assert names_of(torch.tensor([2, 1, 5]), ['crane', 'cat', 'crane']) == ['crane (2)', 'cat', '5']
+    names = names_of(torch.tensor([2, 1, 5, -1]), ['crane', 'cat', 'crane'])
+    assert names == ['crane (2)', 'cat', '5', '-1']
 
 
 def test_instances_are_sorted_by_score_with_their_masks():

@@ -1,8 +1,9 @@
 """Pixels to draw are recovered from the input of the network."""
 
+import numpy as np
 import torch
 
-from vit_plugin.inference.prepared_image import rgb_pixels
+from vit_plugin.inference.prepared_image import PreparedImage, rgb_pixels
 
 
 def test_rgb_pixels_undo_the_preprocessor():
@@ -15,3 +16,10 @@ def test_rgb_pixels_undo_the_preprocessor():
     expected = bgr.flip(0).permute(1, 2, 0).tolist()
     assert rgb_pixels(bgr).tolist() == rgb_pixels(normalized, preprocessor).tolist() == expected
     assert rgb_pixels(bgr[:1]).shape == (2, 2, 3)
+
+
+def test_padding_ends_at_the_last_patch_of_the_image():
+    image, inputs = np.zeros((112, 400, 3), np.uint8), torch.zeros(1, 3, 400, 400)
+    # In floating-point numbers, 112 / 400 of 25 patches are more than 7.
+    features = PreparedImage(image, inputs).without_padding(torch.zeros(2, 25, 25))
+    assert features.shape == (2, 7, 25)

@@ -47,15 +47,32 @@ def test_pictures_of_urls_stay_below_the_folder(tmp_path):
     inputs = find_inputs(
         [
             f'https://example.org/{name}'
-            for name in ('1/a.jpg', '2/a.jpg?x=../3', '..', '%2e%2e%2fb.png')
+            for name in (
+                '1/a.jpg',
+                '2/a.jpg?x=../3',
+                '/3/a.jpg',
+                '..',
+                '%2e%2e%2fb.png',
+                'c%00.png',
+            )
         ]
     )
     assert targets_below(inputs, tmp_path / 'out') == [
         'image.png',
         'b.png',
+        'c.png',
         'example.org/1/a.jpg',
         'example.org/2/a.jpg',
+        'example.org/3/a.jpg',
     ]
+
+
+def test_the_video_of_a_webcam_stays_below_the_folder(tmp_path, monkeypatch):
+    (tmp_path / 'clips').mkdir()
+    (tmp_path / 'clips/webcam_0.mp4').touch()
+    monkeypatch.chdir(tmp_path)
+    inputs = find_inputs(['0', 'clips/webcam_0.mp4'])
+    assert targets_below(inputs, tmp_path / 'out') == ['webcam_0.mp4', 'clips/webcam_0.mp4']
 
 
 def test_pictures_of_an_earlier_run_are_left_out(tmp_path, capsys):

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -15,7 +16,8 @@ import pytest
 import timm
 import torch
 from mmengine.config import Config
-from mmengine.registry import MODELS
+from mmengine.dataset import Compose
+from mmengine.registry import MODELS, DefaultScope
 from mmengine.runner import CheckpointLoader
 from PIL import Image
 from rejection import rejects
@@ -25,7 +27,9 @@ from trained_models import tiny_classifier
 
 import vit_plugin
 from vit_plugin.config import read_config
+from vit_plugin.data import LoadImage
 from vit_plugin.inference.image_transforms import PipelineTransform
+from vit_plugin.inference.inputs import Frame, Input
 from vit_plugin.inference.load import imagenet_classes, load
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.inference.trained_model import TrainedModel
@@ -76,12 +80,50 @@ def test_a_checkpoint_needs_no_config(digits, photo, name):
     assert model.features([model.sample(photo)]).shape == (1, model.model.backbone.embed_dims)
 
 
+def test_a_data_set_may_have_no_metainfo(digits):
+    options = {'test_dataloader.dataset.metainfo': None}  # MMEngine's default
+    assert load(digits, device='cpu', cfg_options=options).classes == NAMES
+
+
 def test_files_and_pixels_give_the_same_sample(tmp_path, digits):
     pixels = np.random.default_rng(1).integers(0, 256, (8, 8, 3), dtype=np.uint8)
     cv2.imwrite(str(tmp_path / 'a.bmp'), pixels)
     model = load(digits, device='cpu')
     samples = model.sample(tmp_path / 'a.bmp'), model.sample(pixels)
     assert torch.equal(*(sample['inputs'] for sample in samples))
+
+
+@pytest.mark.parametrize(
+    ('backbone', 'reader', 'channels'),
+    [
+        (None, {}, 3),
+        (dict(patch_embed=None), {}, 3),
+        (dict(patch_embed=dict(in_channels=1)), {}, 1),
+        (dict(in_channels=1), {}, 1),
+        ({}, dict(color_type='grayscale'), 1),
+    ],
+)
+def test_gray_images_are_those_of_the_pipeline(backbone, reader, channels):
+    pytest.importorskip('mmpretrain.datasets')  # registers the transforms
+    pipeline = [dict(type='LoadImageFromFile', **reader), dict(type='PackInputs')]
+    loader = dict(dataset=dict(pipeline=pipeline))
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        pixels = PipelineTransform(
+            Config(dict(model=dict(backbone=backbone), test_dataloader=loader))
+        )
+    assert pixels.custom_reader is None
+    assert pixels(np.zeros((4, 6, 3), np.uint8))['inputs'].shape == (channels, 4, 6)
+
+
+def test_types_of_steps_may_be_classes():
+    from mmpretrain.datasets.transforms import PackInputs
+
+    pipeline = [dict(type=LoadImage), dict(type=PackInputs)]
+    loader = dict(dataset=dict(pipeline=pipeline))
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        pixels = PipelineTransform(Config(dict(model=dict(backbone={}), test_dataloader=loader)))
+    assert pixels.custom_reader is None
+    assert pixels(np.zeros((4, 6, 3), np.uint8))['inputs'].shape == (3, 4, 6)
 
 
 def test_images_are_resized_to_the_training_size(digits, capsys):
@@ -91,6 +133,28 @@ def test_images_are_resized_to_the_training_size(digits, capsys):
     for shape in ((40, 60, 3), (2, 3, 3)):
         assert model.sample(np.zeros(shape, np.uint8))['inputs'].shape == (1, 8, 8)
     assert capsys.readouterr().err.count('resized to 8 x 8 pixels') == 1
+
+
+def test_pixels_that_the_configs_reader_cannot_read_are_announced(digits, capsys):
+    SHOWN_SENTENCES.clear()
+    model, pixels = load(digits, device='cpu'), np.zeros((8, 8, 3), np.uint8)
+    model._pixels = SimpleNamespace(custom_reader=Compose([LoadImage(window=(0, 4095))]))
+    capsys.readouterr()  # which checkpoint was chosen
+    file, url = Input('a.tif'), Input('https://example.org/a.tif', reader='url')
+    assert model.sample_argument(Frame(file, None, pixels)) == 'a.tif'
+    assert not capsys.readouterr().err
+    assert model.sample_argument(Frame(url, None, pixels)) is pixels
+    err = capsys.readouterr().err
+    assert err.startswith('https://example.org/a.tif: LoadImage of the config reads only files')
+
+
+def test_slices_of_a_few_pixels_raise(digits):
+    model = load(digits, device='cpu')
+    assert model.slices is None
+    for side in (1, 'a'):
+        model.cfg.test_cfg = dict(side=side)
+        with rejects(rf'test_cfg.side={side!r}: .* from 16 on'):
+            _ = model.slices
 
 
 def test_very_large_images_are_announced_once(digits, capsys):
@@ -224,6 +288,13 @@ def test_models_of_one_channel_get_gray_images(tmp_path, photo):
         model(photo)
 
 
+def test_weights_of_bands_need_a_config(tmp_path):
+    options = dict(patch_embed=dict(in_channels=5), img_size=32)
+    torch.save(VisionTransformer('Ti/16', **options).state_dict(), tmp_path / 'weights.pth')
+    with rejects(r'patch_embed\.in_channels=5: .*; give their config with --config'):
+        load(tmp_path / 'weights.pth', arch='Ti/16', device='cpu', cfg_options=options)
+
+
 @pytest.mark.parametrize(
     'name',
     [
@@ -355,6 +426,23 @@ def test_pictures_show_the_complete_photograph(tiny, steps, size):
     assert (shown[..., 1] == y).all()
     figure = draw_maps(prepared, [torch.rand(4, 4)], ['map'])
     assert figure.axes[1].images[1].get_array().shape == shown.shape[:2]
+
+
+def test_pictures_have_the_pixels_of_the_configs_reader(tiny, tmp_path):
+    window = dict(type='vit_plugin.LoadImage', window=(0, 4095))
+    pipeline = [window, dict(type='Resize', scale=(32, 32)), dict(type='PackInputs')]
+    cfg = Config(
+        dict(
+            default_scope='mmpretrain',
+            model=dict(backbone={}),
+            test_dataloader=dict(dataset=dict(type='BaseDataset', pipeline=pipeline)),
+        )
+    )
+    path = tmp_path / 'a.png'
+    cv2.imwrite(str(path), np.full((40, 60, 3), 4095, np.uint16))
+    model = TrainedModel(classifier(tiny), cfg, {})
+    for size in (None, 32):
+        assert (model.prepare(path, size).image == 255).all()
 
 
 @pytest.fixture

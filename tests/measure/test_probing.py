@@ -39,6 +39,17 @@ def test_random_labels_are_not_learned():
 def test_too_few_training_images_raise():
     with rejects('knn uses the 20 nearest training images, but there are only 12'):
         probe(samples(12, 0), samples(3, 1), ['knn'])
+    with rejects('into 3 parts, but every class has fewer than 3 images'):
+        probe(samples(6, 0), samples(3, 1), ['linear'])
+    features, labels = samples(12, 0)
+    with rejects('linear separates classes, but all training images are of one'):
+        probe((features, np.zeros_like(labels)), samples(3, 1), ['linear'])
+
+
+def test_too_few_shots_raise_before_other_probes_are_fitted(monkeypatch):
+    monkeypatch.setitem(PROBES, 'linear', lambda: pytest.fail('fitted'))
+    with rejects('--shots 11: class 0 has only 10 training images'):
+        probe(samples(30, 0), samples(3, 1), ['linear', 'fewshot'], shots=(5, 11))
 
 
 def test_votes_equal_the_papers_formula():
@@ -100,6 +111,9 @@ def test_training_images_get_the_validation_pipeline():
     prepare(cfg)
     assert cfg.train_dataloader.dataset.pipeline == cfg.val_dataloader.dataset.pipeline
     assert cfg.train_dataloader.sampler == dict(type='DefaultSampler', shuffle=False)
+    del cfg.val_dataloader['batch_size']  # torch has a default
+    prepare(cfg)
+    assert cfg.train_dataloader.batch_size == 1
     assert cfg.train_dataloader.dataset.split == 'train'
     part = read_config(
         'configs/self_supervised/hybrid-vit-d2-w192-wc3_1xb64-100e_cifar10-folder-1pct.py'

@@ -65,6 +65,6 @@ def _find_adapter(model: nn.Module) -> type[Deployed]:
             return resolve_name(adapter)
     raise ConfigError(
         f'model: {type(model).__name__} selects boxes or masks in steps that cannot be exported; '
-        'classifiers, segmentors, EoMT, LW-DETR, RF-DETR, DETR, Conditional DETR and RetinaNet can '
-        'be exported.'
+        'classifiers, segmentors, depth models, EoMT, LW-DETR, RF-DETR, D-FINE, DEIMv2, ECDet, '
+        'RT-DETR, DETR, Conditional DETR and RetinaNet can be exported.'
     )

@@ -1,6 +1,7 @@
 """A trained model with its preprocessing, as a graph: images in, classes or maps out."""
 
 import math
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import torch
@@ -70,7 +71,7 @@ class Deployed(nn.Module):
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """The largest difference of outputs, relative to the largest value of each."""
-        return max(
+        return largest(
             relative_difference(actual, expected)
             for actual, expected in zip(_as_tuple(found), _as_tuple(wanted), strict=True)
         )
@@ -104,6 +105,12 @@ def normalization_of(model: nn.Module) -> tuple[Tensor, Tensor]:
 
 def _as_tuple(outputs: Outputs) -> tuple[Tensor, ...]:
     return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+
+
+def largest(differences: Iterable[float]) -> float:
+    """The largest difference, or NaN if one is. Python's ``max`` keeps only a NaN that is first."""
+    values = [*differences]
+    return math.nan if any(map(math.isnan, values)) else max(values)
 
 
 def relative_difference(found: Tensor, wanted: Tensor) -> float:

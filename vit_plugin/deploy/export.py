@@ -25,7 +25,7 @@ from vit_plugin.weights.carried_records import append_record
 from vit_plugin.weights.provenance import PROVENANCE_KEY as PROVENANCE
 from vit_plugin.weights.provenance import Provenance
 
-from .deployed_module import Deployed, Outputs
+from .deployed_module import Deployed, Outputs, largest
 from .onnx_file import Run, external_weights, write_onnx
 from .openvino_file import weights_of_openvino, write_openvino
 from .runtimes import METADATA_KEY
@@ -264,7 +264,7 @@ def largest_difference(
     from which proposal, and outputs differ without an error. So a difference is ignored if rounding
     errors of the images change the model's own outputs by more than a tenth of it.
     """
-    differences = [0.0]
+    differences = []
     counts = (batch,) if batch else COMPARED_BATCH_SIZES
     for count, side in product(counts, sizes_to_try(model, size)):
         tensors = example_inputs(
@@ -276,7 +276,7 @@ def largest_difference(
             if difference > FLOAT32_TOLERANCE and is_from_a_tie(model, tensors, wanted, difference):
                 difference = 0.0
         differences.append(difference)
-    return max(differences)
+    return largest(differences)
 
 
 def is_from_a_tie(

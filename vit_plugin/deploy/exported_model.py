@@ -16,14 +16,14 @@ from anyfolder.pixels.images import read_image
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import OpenDict, PositiveInt
 from vit_plugin.errors import ConfigError, naming, rejecting
+from vit_plugin.inference import MIN_SLICE_SIDE
 from vit_plugin.inference.predictions import Prediction, prediction_classes
 from vit_plugin.inference.unusual_sizes import announce_large_image
 
-from .pixel_steps import PixelStep, PlacedPixels, apply_steps, size_after
+from .pixel_steps import PixelStep, PlacedPixels, Sides, apply_steps, size_after
 from .runtimes import METADATA_KEY, Runtime, open_exported
 
 USUAL_SIDE = 256  # image side in pixels to try the steps with, for a graph that takes any size
-MIN_SLICE_SIDE = 32  # pixels; a large image would have too many smaller slices
 
 
 class ExportFacts(OpenDict):
@@ -45,7 +45,7 @@ class ExportFacts(OpenDict):
     steps: list[PixelStep]
     patch: NotRequired[PositiveInt]
     slices: NotRequired[Annotated[int, Field(ge=MIN_SLICE_SIDE)] | None]
-    usual: NotRequired[list[int] | None]
+    usual: NotRequired[Sides | None]
 
 
 class ExportedModel:
@@ -57,7 +57,8 @@ class ExportedModel:
             :func:`~vit_plugin.deploy.runtimes.open_exported`.
 
     Raises:
-        ConfigError: if the file cannot be run, or has no metadata about its outputs.
+        ConfigError: if the file cannot be run, has no metadata about its outputs, or does not take
+            images.
         MissingExtraError: if the runtime is not installed.
     """
 
@@ -79,13 +80,14 @@ class ExportedModel:
         self.classes: list[str] = self.facts['classes']
         self.slices: int | None = self.facts.get('slices')
         self.inputs = [*self.runtime.inputs]
-        batch, channels, *size = next(iter(self.runtime.inputs.values()))
-        self.channels = int(channels)
+        with rejecting(f'{str(path)!r} takes no images of known channels', 'export it again'):
+            batch, channels, height, width = next(iter(self.runtime.inputs.values()))
+            self.channels = int(channels)
         self.takes_one = batch == 1  # whether a call takes a single image
-        self.size = tuple(size)  # height and width, or names of dynamic dimensions
+        self.size = height, width  # numbers, or names of dynamic dimensions
         with naming(str(path)):
             self._check_steps(str(path))
-        # Outputs of other files only become segments by the framework's own code.
+        # Outputs of other files are features, or become segments by the framework's own code.
         self.outputs_predictions = any(
             prediction.output in self.runtime.outputs for prediction in prediction_classes()
         )
@@ -121,8 +123,9 @@ class ExportedModel:
         ``names`` are for messages.
 
         Raises:
-            ConfigError: if the outputs still have to become segments, or if the file cannot be run
-                on an image, such as one that is too small.
+            ConfigError: if the outputs are features or still have to become segments, if they do
+                not fit together or are not of these images, or if the file cannot be run on an
+                image, such as one that is too small.
         """
         fitted = [self.apply_pipeline(image) for image in images]
         inputs = [
@@ -144,6 +147,12 @@ class ExportedModel:
                 'give a larger image, or export with --img-size',
             ):
                 arrays = self.runtime(named_inputs)
+            if any(np.shape(array)[:1] != (len(batch),) for array in arrays):
+                shapes = ', '.join(str(np.shape(array)) for array in arrays)
+                raise ConfigError(
+                    f'The file has outputs of the shapes {shapes} for {len(batch)} images, where '
+                    'the first number must be that of the images; export it again.'
+                )
             outputs += [
                 dict(zip(self.runtime.outputs, image_outputs, strict=True))
                 for image_outputs in zip(*arrays, strict=True)
@@ -154,14 +163,17 @@ class ExportedModel:
         """Apply the steps of the pipeline to an image (H, W, 3) in BGR, or of bands.
 
         Raises:
-            ConfigError: if the number of bands is not that of the file, or if the image becomes
-                smaller than one patch, for which a graph would return garbage.
+            ConfigError: if the number of bands is not that of the file, if a step cannot be
+                applied, or if the image becomes smaller than one patch, for which a graph would
+                return garbage.
         """
         image = read_image(image)
         if self.channels == 1 and image.shape[2] == 3:
             image = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
         check_bands(image, self.channels)
-        placed, patch = apply_steps(self.facts['steps'], image), self.facts.get('patch', 1)
+        with rejecting('The file has a pipeline that cannot be run', 'export it again'):
+            placed = apply_steps(self.facts['steps'], image)
+        patch = self.facts.get('patch', 1)
         height, width = placed.pixels.shape[:2]
         if min(height, width) < patch:
             raise ConfigError(
@@ -183,9 +195,17 @@ class ExportedModel:
     ) -> Prediction:
         """The prediction in the outputs of one image."""
         for prediction_class in prediction_classes():
-            prediction = prediction_class.of_outputs(outputs, image.shape[:2], placed, self.facts)
+            with rejecting('The outputs of the file do not fit together', 'export it again'):
+                prediction = prediction_class.of_outputs(
+                    outputs, image.shape[:2], placed, self.facts
+                )
             if prediction is not None:
                 return prediction
+        if 'features' in outputs:
+            raise ConfigError(
+                'The file gives features of an image and no classes, since its model has no head; '
+                'run it by the runtime, or the checkpoint by vit-plugin embed.'
+            )
         raise ConfigError(
             f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
             "framework's own code; run the checkpoint."

@@ -13,7 +13,8 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
-from vit_plugin.inference.image_transforms import LOADERS, PipelineTransform, TimmTransform
+from vit_plugin.inference.answered_task import is_multi_label
+from vit_plugin.inference.image_transforms import PLAIN_ARGUMENTS, PipelineTransform, TimmTransform
 from vit_plugin.inference.prepared_image import takes_rgb
 
 from .input_sizes import InputSizes
@@ -33,7 +34,9 @@ def _resize(rule: str, *arguments: Any, interpolation: str, backend: str) -> Pip
     return dict(resize=[rule, *arguments], interpolation=interpolation, backend=backend)
 
 
-def _translate_mmcv(transform: Any) -> PipelineStep:
+def _translate_mmcv(transform: Any) -> PipelineStep | None:
+    if transform.scale is None:  # it has a scale_factor
+        return None
     width, height = transform.scale
     method = dict(interpolation=transform.interpolation, backend=transform.backend)
     if transform.keep_ratio:
@@ -41,10 +44,12 @@ def _translate_mmcv(transform: Any) -> PipelineStep:
     return _resize('exact', width, height, **method)
 
 
-def _translate_torchvision(transform: Any) -> PipelineStep:
+def _translate_torchvision(transform: Any) -> PipelineStep | None:
+    if transform.max_size is not None:
+        return None
     method = dict(interpolation=transform.interpolation.value, backend='pillow')
-    if isinstance(transform.size, int):
-        return _resize('edge', 'short', transform.size, **method)
+    if isinstance(transform.size, int) or len(transform.size) == 1:
+        return _resize('edge', 'short', _pair(transform.size)[0], **method)
     return _resize('exact', *_pair(transform.size), **method)
 
 
@@ -95,8 +100,15 @@ KEEPING_PIXELS = (
 )
 
 
-def steps_of(transforms: Sequence[Any]) -> list[PipelineStep]:
+def steps_of(
+    transforms: Sequence[Any], reader: str = 'an ONNX file', remedy: str = ', write .pt2'
+) -> list[PipelineStep]:
     """Convert built transforms to steps.
+
+    Args:
+        transforms: the transforms.
+        reader: what shall apply the steps, for messages.
+        remedy: another way out, for messages.
 
     Raises:
         ConfigError: for a transform that has no step.
@@ -109,9 +121,10 @@ def steps_of(transforms: Sequence[Any]) -> list[PipelineStep]:
         if step:
             steps.append(step)
         elif not name.startswith(KEEPING_PIXELS):
+            options = ' with these arguments' if translation else ''
             raise ConfigError(
-                f'test_dataloader: its pipeline has {name}, which an ONNX file cannot do to an '
-                'image; leave it out, write .pt2, or take one of '
+                f'test_dataloader: its pipeline has {name}, which {reader} cannot do to an image'
+                f'{options}; leave it out{remedy}, or take one of '
                 f'{", ".join(sorted({known for _, known in TRANSLATIONS}))}.'
             )
     return steps
@@ -167,20 +180,31 @@ def reading_steps(pixels: PipelineTransform | TimmTransform) -> list[PipelineSte
             'test_dataloader: its pipeline reads a window of values, and a file in ONNX is given '
             'images of 8 bits; write .pt2, and give it values from 0 to 255 of this window.'
         )
-    if type(reader).__name__ in LOADERS:
+    if reader:
+        options = [
+            f'{option}={getattr(reader, option)!r}'
+            for option, values in PLAIN_ARGUMENTS.items()
+            if getattr(reader, option, values[0]) not in values
+        ]
+        name = type(reader).__name__
+        what = f'{name} has {", ".join(options)}' if options else f'reader is {name}'
         raise ConfigError(
-            f'test_dataloader: its {type(reader).__name__} has color_type={reader.color_type!r} '
-            f'and imdecode_backend={reader.imdecode_backend!r}, with which an ONNX file reads no '
-            "images; leave them at 'color' and 'cv2', or write .pt2."
+            f'test_dataloader: its {what}, with which an ONNX file reads no images; take '
+            'LoadImageFromFile without options, or write .pt2.'
         )
     return [dict(dtype='float32')] if pixels.in_float else []
 
 
-def fill_of(preprocessor: Any) -> list[float]:
-    """The pixel (C) that a preprocessor pads images with, in the pipeline's order of channels."""
+def fill_of(preprocessor: Any, channels: int = 3) -> list[float]:
+    """The pixel (C) that a preprocessor pads images with, in the pipeline's order of channels.
+
+    Args:
+        preprocessor: the preprocessor.
+        channels: number of channels of the images.
+    """
     value = getattr(preprocessor, 'pad_value', 0.0)
     mean: Any = getattr(preprocessor, 'mean', None)
-    fill = [float(value)] * 3
+    fill = [float(value)] * channels
     if mean is not None:
         fill = (mean + value * preprocessor.std).flatten().tolist()
     return fill[::-1] if takes_rgb(preprocessor) else fill
@@ -198,7 +222,10 @@ def adapt_to_size(
     """
     unit, min_size, _ = sizes.padding
     if sizes.from_test_pipeline or sizes.fixed_size is None:
-        pad = dict(unit=unit, pad=list(min_size[::-1]), fill=list(fill))
+        # A file of one size states that size, for programs such as those of docs/deployment.md.
+        pad: PipelineStep = dict(pad=list((sizes.fixed_size or min_size)[::-1]), fill=list(fill))
+        if sizes.fixed_size is None:
+            pad['unit'] = unit
         return [*steps, pad] if sizes.padding.adds_pixels else [*steps]
     width, height = sizes.fixed_size[::-1]
     last: PipelineStep = next((step for step in reversed(steps) if 'resize' in step), {})
@@ -228,7 +255,7 @@ def adapt_to_size(
         cropped_side = min(crop['crop']) if resize_rule == 'edge' else crop['crop'][1]
         ratio = sides[-1] / cropped_side
         resize = _resize('target', width * ratio, height * ratio, around, **method)
-        return [resize, dict(crop, crop=[width, height])]
+        return [*steps[: steps.index(last)], resize, dict(crop, crop=[width, height])]
     return [*steps, _resize('exact', width, height, **method)]
 
 
@@ -252,20 +279,19 @@ def facts_of(trained: Any, sizes: InputSizes, steps: Sequence[PipelineStep]) -> 
         steps: the steps of the test pipeline, see :func:`pixel_steps_of`.
     """
     model = trained.model
-    head = type(getattr(model, 'head', None))
-    multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
     decode_head: Any = getattr(model, 'decode_head', None)
-    stem = getattr(getattr(model, 'backbone', model), 'patch_embed', None)
+    backbone = getattr(model, 'backbone', model)
+    stem, channels = getattr(backbone, 'patch_embed', None), getattr(backbone, 'in_channels', 3)
     facts = dict(
         classes=trained.classes,
-        multi_label=multi_label,
+        multi_label=is_multi_label(model),
         align_corners=bool(getattr(decode_head, 'align_corners', False)),
         **trained.prediction_class.facts_of(model),
         rgb=takes_rgb(model.data_preprocessor),
         patch=getattr(stem, 'stride', 1),
         slices=trained.slices,
         usual=trained.training_size,
-        steps=adapt_to_size(steps, sizes, fill_of(model.data_preprocessor)),
+        steps=adapt_to_size(steps, sizes, fill_of(model.data_preprocessor, channels)),
     )
     # OpenCV's JSON reader, in programs of docs/deployment.md, does not accept null.
     return json.dumps({key: value for key, value in facts.items() if value is not None})

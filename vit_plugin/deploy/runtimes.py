@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from vit_plugin.errors import needed_by, rejecting
+from vit_plugin.errors import ConfigError, needed_by, rejecting
 
 METADATA_KEY = 'vit_plugin'  # key of the JSON about inputs and outputs in a file's metadata
 
@@ -115,7 +115,10 @@ def open_exported(path: str | Path) -> Runtime:
     """Open a file with the runtime for its suffix.
 
     Raises:
-        ConfigError: if the runtime does not take it.
+        ConfigError: if the runtime does not take it, or if no runtime has its suffix.
         MissingExtraError: if the runtime is not installed.
     """
-    return RUNTIMES[Path(path).suffix.lower()](path)
+    suffix = Path(path).suffix.lower()
+    if suffix not in RUNTIMES:
+        raise ConfigError(f'{str(path)!r} has no runtime; give a file in {" or ".join(RUNTIMES)}.')
+    return RUNTIMES[suffix](path)

@@ -73,6 +73,9 @@ class CopyBlend(BaseTransform):
         min_area: the minimum area of an object in pixels.
         margins: range of the margin on each side, as a share of the object's width or height.
         weights: range of the weight of the original pixels.
+
+    Raises:
+        ConfigError: when called, if samples have masks, which are not blended.
     """
 
     def __init__(
@@ -90,6 +93,11 @@ class CopyBlend(BaseTransform):
         return [int(np.random.randint(len(dataset)))]
 
     def transform(self, results: dict) -> dict:
+        if 'gt_masks' in results:
+            raise ConfigError(
+                'CopyBlend: the samples have masks, which are not blended; leave out CopyBlend, or '
+                'with_mask=True of LoadAnnotations.'
+            )
         (other,) = results['mix_results']
         image, own_boxes = results['img'].copy(), results['gt_bboxes']
         factor = min(np.divide(image.shape[:2], other['img'].shape[:2]))

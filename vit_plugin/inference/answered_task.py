@@ -7,6 +7,9 @@ from mmengine.config import Config
 from vit_plugin.config import entry_for_framework
 from vit_plugin.task import task_declarations
 
+# MMPretrain's base class of multi-label heads, and the replacement of a head without MMPretrain.
+MULTI_LABEL_HEADS = ('MultiLabelClsHead', 'MultiLabelLinearClsHead')
+
 
 def has_component(model: Any, component: str, name: str) -> bool:
     """Whether an attribute of a model is an instance of the class with this name, or of a subclass.
@@ -14,6 +17,11 @@ def has_component(model: Any, component: str, name: str) -> bool:
     By the name, so that the class need not be imported.
     """
     return name in (base.__name__ for base in type(getattr(model, component, None)).__mro__)
+
+
+def is_multi_label(model: Any) -> bool:
+    """Whether the scores of a classifier's classes are independent, from 0 to 1 each."""
+    return any(has_component(model, 'head', name) for name in MULTI_LABEL_HEADS)
 
 
 def find_task(model: Any, cfg: Config) -> str:

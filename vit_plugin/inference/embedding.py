@@ -10,7 +10,7 @@ from torch import Tensor
 
 from anyfolder.complete import replacing
 
-from .inputs import Input, Reading
+from .inputs import Frame, Input, Reading
 from .trained_model import TrainedModel
 
 READER_THREADS = 4  # threads that read images while the model computes
@@ -26,7 +26,11 @@ def embed(
     """
 
     def sample(source: Input) -> tuple[str, dict[str, Any]] | None:
-        prepared = reading.read(source, trained.sample)
+        # A reader of the config's own takes the file in place of the pixels.
+        prepared = reading.read(
+            source,
+            lambda pixels: trained.sample(trained.sample_argument(Frame(source, None, pixels))),
+        )
         return None if prepared is None else (source.name, prepared)
 
     inputs = reading.inputs

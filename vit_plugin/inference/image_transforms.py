@@ -27,7 +27,8 @@ PLAIN_ARGUMENTS: dict[str, tuple] = dict(
     color_type=('color', 'grayscale'),
     imdecode_backend=('cv2',),
     to_float32=(False, True),
-    ignore_empty=(False,),
+    ignore_empty=(False, True),  # matters only in a data set
+    window=(None,),
     backend_args=(None,),
     file_client_args=(None,),
 )
@@ -60,13 +61,16 @@ class PipelineTransform:
                 'one, whose pipeline the images go through.'
             )
         pipeline = with_pipeline(cfg.test_dataloader.dataset).pipeline
-        steps = [step for step in pipeline if 'Annotation' not in step['type']]
+        steps = [step for step in pipeline if 'Annotation' not in _type_name(step)]
         if not steps:
             raise ConfigError('test_dataloader: its pipeline has no steps; give those of a test.')
-        backbone = cfg.model.backbone
-        self.gray = backbone.get('patch_embed', {}).get('in_channels', 3) == 1
-        has_reader = 'LoadImage' in steps[0]['type']  # a data set in memory has no reader
+        backbone: Any = cfg.model.get('backbone') or {}  # a model of MMPretrain may have none
+        has_reader = 'LoadImage' in _type_name(steps[0])  # a data set in memory has no reader
         reader, transforms = (steps[0], steps[1:]) if has_reader else ({}, steps)
+        # A stem, or a backbone of timm as a whole, states the channels of images.
+        stem = backbone.get('patch_embed') or {}
+        takes_gray = 1 in (stem.get('in_channels'), backbone.get('in_channels'))
+        self.gray = takes_gray or reader.get('color_type') == 'grayscale'
         self.bands = reader.get('bands') or 3
         self.in_float = bool(reader.get('to_float32'))
         is_custom = has_reader and not is_plain_loader(reader)
@@ -118,10 +122,16 @@ class PipelineTransform:
 
 def is_plain_loader(step: Mapping[str, Any]) -> bool:
     """True if a step reads a file as :func:`read_image` does: as 8-bit BGR or gray, or as bands."""
-    return step['type'].rpartition('.')[2] in LOADERS and all(
+    return _type_name(step).rpartition('.')[2] in LOADERS and all(
         name in ('type', 'bands') or value in PLAIN_ARGUMENTS.get(name, ())
         for name, value in step.items()
     )
+
+
+def _type_name(step: Mapping[str, Any]) -> str:
+    """The name of a step's type, which is a class in a config with imports."""
+    step_type = step['type']
+    return step_type if isinstance(step_type, str) else step_type.__name__
 
 
 class TimmTransform:

@@ -13,7 +13,7 @@ import numpy as np
 from anyfolder.complete import ADDRESS
 from anyfolder.pixels.image_files import image_files, walk_files
 from anyfolder.terminal import printable
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, rejecting
 
 from .streams import FRAME_READERS
 
@@ -49,7 +49,7 @@ class Input:
         For a URL, the last part of its path.
         """
         if self.reader == 'url':
-            return Path(Path(unquote(urlsplit(self.name).path)).name.strip('.') or 'image')
+            return Path(Path(url_path(self.name)).name.strip('.') or 'image')
         if self.reader == 'webcam':
             return Path(f'webcam_{self.name}')
         return Path(self.name).relative_to(self.root)
@@ -67,6 +67,11 @@ class Input:
         return next(self.frames())
 
 
+def url_path(url: str) -> str:
+    """The path of a URL, unquoted, without null bytes, which no file name can have."""
+    return unquote(urlsplit(url).path).replace('\0', '')
+
+
 class Frame(NamedTuple):
     """Pixels, and where they come from."""
 
@@ -78,7 +83,8 @@ class Frame(NamedTuple):
 def find_inputs(arguments: Sequence[str], with_videos: bool = True) -> list[Input]:
     """The inputs that the arguments of a command name, each once.
 
-    A folder stands for all images and videos below it.
+    A folder stands for all images and videos below it. A file that several arguments name has the
+    innermost of their folders as its root.
 
     Args:
         arguments: paths, URLs of images, and numbers of webcams.
@@ -88,9 +94,13 @@ def find_inputs(arguments: Sequence[str], with_videos: bool = True) -> list[Inpu
         ConfigError: if an argument does not exist or is empty, or is a video or webcam where
             ``with_videos`` is false.
     """
-    inputs = list(
-        dict.fromkeys(source for argument in arguments for source in _parse_argument(argument))
-    )
+    by_name: dict[str, Input] = {}
+    for argument in arguments:
+        for source in _parse_argument(argument):
+            earlier = by_name.get(source.name)
+            if earlier is None or len(earlier.root.parts) < len(source.root.parts):
+                by_name[source.name] = source
+    inputs = list(by_name.values())
     if not with_videos and (wrong := next((source for source in inputs if source.is_video), None)):
         raise ConfigError(
             f'{wrong.name!r} is a {wrong.reader}, and this command takes images; '
@@ -104,7 +114,9 @@ def _parse_argument(argument: str) -> list[Input]:
     if not argument.strip():
         raise ConfigError('The name of an image is empty; give a file, a folder or a URL.')
     if argument.startswith(URLS):
-        if is_video(Path(urlsplit(argument).path)):
+        with rejecting(f'{argument!r} is not a valid URL', 'correct it', (ValueError,)):
+            path = Path(urlsplit(argument).path)
+        if is_video(path):
             raise ConfigError(f'{argument!r} is a video; download it, and give the file.')
         return [Input(argument, reader='url')]
     if ADDRESS.match(argument) and not path.exists():

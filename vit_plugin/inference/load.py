@@ -146,7 +146,7 @@ def from_config(
         model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=preprocessor)))
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
         dataset_class = look_up_class(dataset.get('type'), DATASETS, cfg.default_scope)
-        meta = {**getattr(dataset_class, 'METAINFO', {}), **dataset.get('metainfo', {})}
+        meta = {**getattr(dataset_class, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
     # torch keeps modules elsewhere, so vars(model) has a 'head' only if it is None.
     if not headless and vars(model).get('head', model) is None:
         raise ConfigError(
@@ -207,7 +207,11 @@ def from_arch(
 def _build_from_weights(
     arch: str, checkpoint: Checkpoint, options: Mapping[str, Any] | None, classify: bool
 ) -> TrainedModel:
-    """The model of an open checkpoint, see :func:`from_arch`."""
+    """The model of an open checkpoint, see :func:`from_arch`.
+
+    Raises:
+        ConfigError: if its images have other channels than gray or color ones.
+    """
     arguments = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
     arguments.merge_from_dict(dict(options or {}))  # resolves the dots in the keys
     parts = classifier_parts(arch, **arguments.to_dict())
@@ -222,13 +226,19 @@ def _build_from_weights(
         classes = imagenet_classes(len(head[CLASSIFIER]))
     model = _with_head(parts, head, len(classes)) if classes else Classifier(parts, num_classes=0)
     backbone, pixels = model.backbone, data_config_of(arch, checkpoint)
-    gray = backbone.patch_embed.in_channels == 1
+    channels = backbone.patch_embed.in_channels
+    if channels not in (1, 3):
+        raise ConfigError(
+            f'patch_embed.in_channels={channels}: weights without a config take gray or color '
+            'images; give their config with --config.'
+        )
+    gray = channels == 1
     mean, std = (
         [255 * value for value in pixels[key][: 1 if gray else 3]] for key in ('mean', 'std')
     )
     model.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not gray)
     load_weights(model, checkpoint)
-    shape = (backbone.patch_embed.in_channels, *backbone.img_size)
+    shape = (channels, *backbone.img_size)
     return TrainedModel(
         model,
         Config(dict(default_scope=CLASSIFIER_SCOPE)),
@@ -255,6 +265,6 @@ def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn
 
 
 def imagenet_classes(count: int) -> list[str]:
-    """ImageNet's class names, for 1000, 11821, 21841 or 21843 classes; empty for other numbers."""
+    """ImageNet's class names, for 1000, 11221, 11821, 21841, 21842 or 21843; empty for others."""
     subset = infer_imagenet_subset(dict(num_classes=count))
     return list(ImageNetInfo(subset).label_descriptions()) if subset else []

@@ -3,6 +3,7 @@
 import json
 import os
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -12,13 +13,18 @@ import cv2
 import numpy as np
 
 from anyfolder.complete import check_target, replacing
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError, needed_by, rejecting
 from vit_plugin.files.untrusted_text import as_csv
 
 from .inputs import Frame, Input
 from .predictions import Prediction, draw_prediction
 from .streams import WEBCAM_FPS, frame_rate
-from .targets import check_no_input_overwritten, choose_targets
+from .targets import (
+    check_no_input_overwritten,
+    check_not_read,
+    choose_targets,
+    files_read,
+)
 
 DECIMALS = 4  # decimal places in a .csv
 PredictionRow = Mapping[str, Any]
@@ -178,7 +184,7 @@ class Pictures(Output):
     """A picture for each image and a video for each video below a folder.
 
     Per-pixel values of a prediction are written next to the picture, such as ``NAME_depth.tiff``
-    in float32.
+    in float32. NAME has the suffix of the picture if another picture differs only in it.
 
     Raises:
         ConfigError: see :func:`~vit_plugin.inference.targets.choose_targets`.
@@ -187,6 +193,10 @@ class Pictures(Output):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.targets = choose_targets(self.inputs, self.target)
+        self._stems = Counter(
+            target.with_suffix('') for source, target in self.targets.items() if not source.is_video
+        )
+        self._read = files_read(self.inputs)
         self._source: Input | None = None  # source of the video that is being written
         self._write: Callable[[np.ndarray], None]
 
@@ -201,10 +211,13 @@ class Pictures(Output):
             with replacing(target) as path:
                 path.write_bytes(_encode(picture, target))
             written = [target]
+            # The pictures a.jpg and a.png have different names, but one stem.
+            base = target.stem if self._stems[target.with_suffix('')] == 1 else target.name
             for ending, values in prediction.arrays().items():
-                array_target = target.with_name(f'{target.stem}{ending}')
+                array_target = target.with_name(f'{base}{ending}')
                 # Unlike `target`, this name has not been compared with the inputs before.
-                with replacing(array_target, [frame.source.name]) as path:
+                check_not_read([array_target], self._read)
+                with replacing(array_target) as path:
                     path.write_bytes(_encode(values, array_target))
                 written.append(array_target)
             return ', '.join(map(str, written))
@@ -244,12 +257,22 @@ def open_video_writer(
         target: the file.
         size: width and height in pixels.
         fps: frames per second.
+
+    Raises:
+        ConfigError: if the video cannot be encoded, or lacks frames at its end.
     """
     with needed_by('A video'):
         import supervision as sv
     interrupt, count = None, 0
     with replacing(target) as path:
-        with sv.VideoSink(str(path), sv.VideoInfo(*size, fps)) as sink:
+        with ExitStack() as stack:
+            # Only around the opening, since errors of the frames pass through this context, too.
+            with rejecting(
+                f'{str(target)!r} cannot be encoded at {fps:g} frames per second',
+                'give a video of another rate, or write a table of the predictions',
+                (RuntimeError,),
+            ):
+                sink = stack.enter_context(sv.VideoSink(str(path), sv.VideoInfo(*size, fps)))
 
             def write(frame: np.ndarray) -> None:
                 nonlocal count

@@ -150,7 +150,7 @@ def names_of(labels: Iterable[int], classes: Sequence[str]) -> list[str]:
     names = [
         name if counts[name] == 1 else f'{name} ({label})' for label, name in enumerate(classes)
     ]
-    return [names[label] if label < len(names) else str(label) for label in map(int, labels)]
+    return [names[label] if 0 <= label < len(names) else str(label) for label in map(int, labels)]
 
 
 def draw_prediction(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndarray:

@@ -36,7 +36,8 @@ class PreparedImage(NamedTuple):
     def without_padding(self, features: Tensor) -> Tensor:
         """The part of a feature map (C, h, w) that lies on the image."""
         height, width = (
-            math.ceil(patches * min(image_side / input_side, 1))
+            # Multiplied first, so that a whole number of patches is not rounded up to one more.
+            math.ceil(patches * min(image_side, input_side) / input_side)
             for patches, image_side, input_side in zip(
                 features.shape[1:], self.image.shape, self.input_size, strict=False
             )

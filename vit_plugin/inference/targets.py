@@ -3,14 +3,14 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from anyfolder.complete import check_target
 from vit_plugin.errors import ConfigError
 
-from .inputs import Input
+from .inputs import Input, url_path
 
 JPEG = '.jpg', '.jpeg'  # a photograph is several times larger as .png
 
@@ -62,15 +62,15 @@ def _by_path(inputs: Sequence[Input]) -> Callable[[Input], Path]:
 
     The path of a URL begins with its host.
     """
-    folders = [
-        os.path.abspath(source.root) for source in inputs if source.reader in ('image', 'video')
-    ]
+    # The root of a webcam is the working directory.
+    folders = [os.path.abspath(source.root) for source in inputs if source.reader != 'url']
     common_parent = os.path.commonpath(folders) if folders else '/'
 
     def path_of(source: Input) -> Path:
         if source.reader == 'url':
-            host, path = urlsplit(source.name)[1:3]
-            parts = [part for part in Path(unquote(path)).parts if part not in ('/', '.', '..')]
+            path, host = Path(url_path(source.name)), urlsplit(source.name).netloc.strip('.')
+            # The first part of a path that begins with two slashes is both of them.
+            parts = [part for part in path.parts if part.strip('/') not in ('', '.', '..')]
             return Path(host.replace(':', '_'), *parts[:-1], _by_name(source))
         return Path(os.path.relpath(os.path.abspath(source.root), common_parent), _by_name(source))
 
@@ -103,7 +103,16 @@ def without_earlier_outputs(inputs: Sequence[Input], folders: Iterable[Path]) ->
 
 def check_no_input_overwritten(targets: Iterable[Path], inputs: Sequence[Input]) -> None:
     """Raise a ``ConfigError`` if a file to write is also an input."""
-    read = {Path(source.name).resolve() for source in inputs if source.reader in ('image', 'video')}
+    check_not_read(targets, files_read(inputs))
+
+
+def files_read(inputs: Sequence[Input]) -> set[Path]:
+    """The resolved paths of the inputs that are files."""
+    return {Path(source.name).resolve() for source in inputs if source.reader in ('image', 'video')}
+
+
+def check_not_read(targets: Iterable[Path], read: Collection[Path]) -> None:
+    """Raise a ``ConfigError`` if a file to write is among these resolved paths."""
     if overwritten := next((path for path in targets if path.resolve() in read), None):
         raise ConfigError(
             f'--out: {str(overwritten)!r} would be overwritten while it is read; give another '

@@ -16,6 +16,7 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
 from anyfolder.pixels.images import read_image
+from anyfolder.pixels.volume_slices import file_and_number
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import resize_image
@@ -25,12 +26,13 @@ from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
 from vit_plugin.task import tasks
 
+from . import MIN_SLICE_SIDE
 from .answered_task import find_task
 from .image_transforms import PipelineTransform, TimmTransform
 from .inputs import Frame
 from .predictions import Prediction
 from .prepared_image import PreparedImage, as_picture, find_visible_part
-from .unusual_sizes import announce_large_image
+from .unusual_sizes import announce_large_image, print_once
 
 ImageTransform = PipelineTransform | TimmTransform
 
@@ -112,17 +114,32 @@ class TrainedModel:
     def sample_argument(self, frame: Frame) -> str | np.ndarray:
         """The argument of :meth:`sample` for a frame.
 
-        It is the pixels, or the name of the file if the config has a reader of its own.
+        It is the pixels, or the name of the file if the config has a reader of its own. Only files
+        go through that reader, and stderr says so once.
         """
-        is_file = self.pixels.custom_reader and frame.source.reader == 'image'
-        return frame.source.name if is_file else frame.image
+        reader = self._reader
+        if reader and frame.source.reader == 'image':
+            return frame.source.name
+        if reader:
+            print_once(
+                f'{type(reader.transforms[0]).__name__} of the config reads only files, so its '
+                'options, such as a window, do not apply to URLs, videos and webcams; download the '
+                'images, and give the files.',
+                frame.source.name,
+            )
+        return frame.image
 
-    def read(self, image: str | np.ndarray) -> np.ndarray:
+    def read(self, image: str | Path | np.ndarray) -> np.ndarray:
         """The pixels (H, W, C) of an image. A file is read by the config's own reader."""
-        reader = self.pixels.custom_reader
-        if reader and isinstance(image, str):
-            return reader(dict(img_path=image))['img']
+        if self._reader and not isinstance(image, np.ndarray):
+            file, number = file_and_number(str(image))
+            return self._reader(dict(img_path=file, slice=number))['img']
         return read_image(image)
+
+    @property
+    def _reader(self) -> Any:
+        """The config's own reader of files, or None."""
+        return self.pixels.custom_reader if self.has_pixels else None
 
     @cached_property
     def training_size(self) -> Sequence[int] | None:
@@ -140,8 +157,18 @@ class TrainedModel:
 
     @property
     def slices(self) -> int | None:
-        """The side of the slices that a detector was trained for, in pixels, or None."""
-        return (self.cfg.get('test_cfg') or {}).get('side')
+        """The side of the slices that a detector was trained for, in pixels, or None.
+
+        Raises:
+            ConfigError: if it is not a number of pixels, or too small.
+        """
+        side = (self.cfg.get('test_cfg') or {}).get('side')
+        if side is not None and not (isinstance(side, int) and side >= MIN_SLICE_SIDE):
+            raise ConfigError(
+                f'test_cfg.side={side!r}: the side of a slice is a number of pixels from '
+                f'{MIN_SLICE_SIDE} on; change it, for example by --cfg-options.'
+            )
+        return side
 
     def prepare(self, image: str | Path | np.ndarray, size: int | None = None) -> PreparedImage:
         """Prepare an image for pictures of what the model sees.
@@ -176,10 +203,12 @@ class TrainedModel:
                 f'{MAX_DRAWN_PATCHES:,} can be drawn; give {fitting} or less.'
             )
         sides = (columns * stem.stride, rows * stem.stride)
-        backend = 'cv2' if pixels.dtype == np.float32 else 'pillow'  # OpenCV resizes bands
-        scaled = resize_image(pixels, sides, 'bicubic', backend)
-        if stem.in_channels == 1:
-            scaled = cv2.cvtColor(scaled, cv2.COLOR_BGR2GRAY)[..., None]
+        values = self.read(image) if self._reader else pixels  # such as of a window
+        backend = 'cv2' if values.dtype == np.float32 else 'pillow'  # OpenCV resizes bands
+        scaled = resize_image(values, sides, 'bicubic', backend)
+        if stem.in_channels == 1 and scaled.shape[2:] == (3,):
+            scaled = cv2.cvtColor(scaled, cv2.COLOR_BGR2GRAY)
+        scaled = scaled.reshape(*scaled.shape[:2], -1)
         inputs = torch.from_numpy(scaled).permute(2, 0, 1).contiguous()
         prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
         return prepared._replace(photograph=as_picture(pixels))

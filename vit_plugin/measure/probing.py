@@ -27,6 +27,7 @@ with needed_by('vit-plugin probe'):
     from sklearn.preprocessing import Normalizer, StandardScaler
 
 NEIGHBORS, KNN_TEMPERATURE = 20, 0.07  # both from the papers cited below
+FOLDS = 3  # parts in the cross-validation of 'linear'
 
 LabeledFeatures = tuple[np.ndarray, np.ndarray]  # features (images, channels) and labels (images, )
 
@@ -45,7 +46,7 @@ PROBES: dict[str, Callable[[], ClassifierMixin]] = {
     # Appendix A.3).
     'linear': lambda: make_pipeline(
         Normalizer(),
-        GridSearchCV(LogisticRegression(max_iter=1000), dict(C=np.logspace(-1, 5, 7)), cv=3),
+        GridSearchCV(LogisticRegression(max_iter=1000), dict(C=np.logspace(-1, 5, 7)), cv=FOLDS),
     ),
     # Least squares to -1 and 1 (arXiv:2010.11929, Section 4.1), its L2 penalty chosen by leaving
     # out each image.
@@ -72,7 +73,7 @@ def prepare(cfg: Config) -> None:
     val_pipeline = _without_repetitions(val_loader.dataset).pipeline
     _without_repetitions(train_loader.dataset).pipeline = val_pipeline
     train_loader.update(
-        batch_size=val_loader.batch_size,
+        batch_size=val_loader.get('batch_size', 1),  # the default of torch
         sampler=dict(type='DefaultSampler', shuffle=False),
         drop_last=False,
     )
@@ -159,14 +160,27 @@ def probe(
         with a list over the draws.
 
     Raises:
-        ConfigError: if there are too few training images for ``'knn'``, or for the shots of a
-            class.
+        ConfigError: if there are too few training images for ``'knn'``, for the folds of
+            ``'linear'``, or for the shots of a class, or if ``'linear'`` has only one class.
     """
     if 'knn' in probes and len(train[1]) < NEIGHBORS:
         raise ConfigError(
             f'knn uses the {NEIGHBORS} nearest training images, but there are only '
             f'{len(train[1])}: give more, or other --probes.'
         )
+    members = np.unique(train[1], return_counts=True)[1]  # images of each class
+    if 'linear' in probes and len(members) == 1:
+        raise ConfigError(
+            'linear separates classes, but all training images are of one: give images of others, '
+            'or other --probes.'
+        )
+    if 'linear' in probes and members.max() < FOLDS:
+        raise ConfigError(
+            f'linear divides the training images of each class into {FOLDS} parts, but every class '
+            f'has fewer than {FOLDS} images: give more, or other --probes.'
+        )
+    for number in shots if 'fewshot' in probes else ():
+        draw_shots(train[1], number, seed=0)  # raises before the other probes have taken minutes
 
     def accuracy(name: str, positions: np.ndarray | slice) -> float:
         """The accuracy of a probe fitted to the training images at these positions."""

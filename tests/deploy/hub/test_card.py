@@ -1,12 +1,18 @@
 """A model card has what the files of a run state, and no file names or paths."""
 
 import json
+from types import SimpleNamespace
 
+import pytest
 import yaml
+from mmengine.config import Config
 from PIL import Image
+from torch import nn
 
+from vit_plugin.deploy.hub.card import Card
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.files.untrusted_text import escape_markdown
+from vit_plugin.weights.provenance import Provenance
 
 NAME = '![](https://example.org/beacon.png) | cat'  # markup that a card must escape
 REPORT = dict(
@@ -60,6 +66,38 @@ def test_a_card_describes_the_run(saved, tmp_path):
     assert 'somebody' not in text
     with Image.open(tmp_path / 'pets/learning_curve.png') as picture:
         assert (picture.size, picture.getpixel((0, 0))) == ((3, 2), (255, 0, 0, 255))
+
+
+def test_a_card_states_the_license_of_the_checkpoint(saved, tmp_path):
+    publish(str(saved()), str(tmp_path / 'pets'), license='apache-2.0')
+    publish(str(tmp_path / 'pets'), str(tmp_path / 'again'))
+    publish(str(tmp_path / 'pets'), str(tmp_path / 'other'), license='mit')
+    for name, license in (('again', 'apache-2.0'), ('other', 'mit')):
+        text = (tmp_path / name / 'README.md').read_text()
+        assert f'license: {license}' in text.splitlines()
+        assert f'`{license}`. Weights and data' in text
+
+
+@pytest.mark.parametrize(
+    ('task', 'lines'),
+    [
+        ('depth', ['| validation | last | best |', '| AbsRel | 0.05123 | 0.05 |']),
+        ('detection', ['| validation, per cent | last | best |', '| AbsRel | 0.05 | 0.05 |']),
+    ],
+)
+def test_metrics_of_depth_are_not_per_cent(tmp_path, task, lines):
+    metrics = dict(last=dict(AbsRel=0.05123), best=dict(AbsRel=0.05))
+    (tmp_path / 'metrics.json').write_text(json.dumps(metrics))
+    trained = SimpleNamespace(task=task, model=None)
+    card = Card(trained, str(tmp_path / 'a.pth'), 'me/a', None, 0.0, None, Provenance('a.pth'))
+    assert {*lines} <= {*'\n'.join(card._results()).splitlines()}
+
+
+def test_a_card_names_a_model_without_a_backbone(tmp_path):
+    cfg = Config(dict(model=dict(type='TimmClassifier')))
+    trained = SimpleNamespace(task='classification', model=nn.Identity(), cfg=cfg)
+    card = Card(trained, str(tmp_path / 'a.pth'), 'me/a', None, 0.0, None, Provenance('a.pth'))
+    assert 'Identity, 0.00 M parameters, trained with' in '\n'.join(card._head())
 
 
 def test_a_card_leaves_out_unknown_facts(saved, tmp_path):

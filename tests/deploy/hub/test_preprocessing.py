@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from mmengine.dataset import Compose
 from rejection import rejects
+from torch import nn
 
+from vit_plugin.data import LoadImage
 from vit_plugin.deploy.hub.preprocessing import processor_of, timm_data_config
 from vit_plugin.inference.load import load
 from vit_plugin.zoo import data_config as zoo
@@ -39,12 +42,34 @@ def test_data_config_survives_transformers_format(saved, tmp_path, monkeypatch, 
             'is not a resize',
         ),
         ([dict(type='Resize', scale=(32, 32), interpolation='area')], 'is not a resize'),
-        ([dict(type='Pad', size=(32, 32))], 'its pipeline has Pad'),
+        (
+            [dict(type='Pad', size=(32, 32))],
+            'its pipeline has Pad, which another library cannot do to an image; leave it out, or',
+        ),
     ],
 )
 def test_pipelines_that_timm_cannot_express_raise(saved, steps, words):
     trained = load(saved(steps), device='cpu')
     with rejects(words):
+        timm_data_config(trained)
+
+
+def test_readers_of_a_window_raise(saved):
+    trained = load(saved(), device='cpu')
+    trained.pixels.custom_reader = Compose([LoadImage(window=(0, 4095))])
+    with rejects('its LoadImage has options with which other libraries read no images'):
+        timm_data_config(trained)
+
+
+def test_backbones_of_frameworks_raise(saved):
+    trained = load(saved(), device='cpu')
+    trained.model.backbone = nn.Identity()
+    for _ in range(2):
+        with rejects(r'its backbone \(Identity\) is not one of vit_plugin'):
+            timm_data_config(trained)
+        trained.model.backbone.in_channels = 320  # those of MobileNetV2's last block
+    del trained.model.backbone
+    with rejects('it has no backbone'):
         timm_data_config(trained)
 
 

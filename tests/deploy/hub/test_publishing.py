@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +13,13 @@ from huggingface_hub import constants
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 from rejection import rejects
+from safetensors.torch import load_file
 from timm.data import create_transform, resolve_data_config
 from tiny_models import TINY
 
 import vit_plugin
 from vit_plugin.commands import convert, entry
+from vit_plugin.deploy.hub.hub_folder import norm_eps
 from vit_plugin.deploy.hub.libraries import LIBRARIES, with_crop
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.inference.load import load
@@ -36,7 +39,10 @@ CASES = {
     'average': dict(with_cls_token=False, out_type='avg_featmap'),
     "timm's numerics": dict(numerics='timm'),
     'hybrid': HYBRID,
+    # 88 * (120 / 88) is less than 120 in floating-point numbers.
+    'a rounded MLP ratio': dict(arch=dict(TINY, embed_dims=88, feedforward_channels=120)),
     'a name of timm': dict(arch='timm://test_vit', img_size=32),
+    "a name of timm's class Eva": dict(arch='timm://vit_tiny_patch16_dinov3_qkvb', img_size=32),
     # timm's models of these kinds have a LayerScale, unless it is turned off.
     'gated': dict(
         encoder=dict(gated_mlp=True), numerics=dict(base='timm', act_cfg=dict(type='SiLU'))
@@ -107,6 +113,16 @@ def test_transformers_reads_the_same_model(saved, tmp_path, case):
             assert transformers.AutoImageProcessor.from_pretrained(tmp_path / folder)
 
 
+def test_norms_without_an_eps_have_torchs():
+    def eps_of(**norm_cfg: Any) -> float:
+        numerics = dict(base='timm', norm_cfg=norm_cfg)
+        return norm_eps(VisionTransformer(TINY, img_size=32, numerics=numerics))
+
+    assert eps_of() == 1e-6  # that of timm
+    assert eps_of(type='RMSN') == torch.finfo(torch.float32).eps
+    assert eps_of(type='RMSN', eps=1e-4) == 1e-4
+
+
 def test_models_that_no_library_has_are_read_by_vit_plugin(saved, tmp_path):
     checkpoint = saved(encoder=dict(qk_norm=True))
     summary = publish(str(checkpoint), str(tmp_path / 'folder'), dtype='float16')
@@ -116,6 +132,13 @@ def test_models_that_no_library_has_are_read_by_vit_plugin(saved, tmp_path):
     with rejects('--to timm: timm .*; leave --to out'):
         publish(str(checkpoint), str(tmp_path / 'other'), 'timm')
     assert not (tmp_path / 'other').exists()
+
+
+def test_half_precision_of_a_source_is_kept(saved, tmp_path):
+    publish(str(saved()), str(tmp_path / 'half'), dtype='float16')
+    publish(str(tmp_path / 'half'), str(tmp_path / 'again'))
+    weights = load_file(tmp_path / 'again/model.safetensors')
+    assert {value.dtype for value in weights.values()} == {torch.float16}
 
 
 def test_a_segmentor_is_read_by_vit_plugin(tmp_path):
@@ -232,6 +255,9 @@ def test_invalid_targets_and_formats_raise(saved, tmp_path):
     (tmp_path / 'full/file').touch()
     with rejects('is there already'):
         publish(str(checkpoint), str(tmp_path / 'full'))
+    for target in ('hf://', 'hf://me/', 'hf://me/..'):
+        with rejects('names no model; give hf://USER/NAME'):
+            publish(str(checkpoint), target)
     with rejects('--to jax: a folder of the hub is read by timm, hf'):
         publish(str(checkpoint), str(tmp_path / 'folder'), 'jax')
 

@@ -12,6 +12,7 @@ from rejection import rejects
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.deploy.hub.run_files import (
     RUN_FILE_SCHEMAS,
+    check_not_linked,
     read_json,
     read_picture,
     read_regular_file,
@@ -59,6 +60,15 @@ def test_checkpoints_that_are_links_are_refused(saved, tmp_path):
         publish(str(tmp_path / 'pets'), str(tmp_path / 'republished'))
 
 
+def test_links_in_a_folder_below_the_home_are_refused(tmp_path, secret, monkeypatch):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    (tmp_path / 'run').mkdir()
+    path = tmp_path / 'run/epoch_3.pth'
+    path.symlink_to(secret)
+    with rejects(r'epoch_3.pth. is a link'):
+        check_not_linked('~/run', str(path))
+
+
 def test_pictures_are_published_as_pixels_only(tmp_path):
     Image.new('RGB', (4, 4), 'blue').save(tmp_path / 'x.png')
     with open(tmp_path / 'x.png', 'ab') as file:
@@ -81,6 +91,31 @@ def test_json_of_another_structure_is_refused(tmp_path, content):
     (tmp_path / 'metrics.json').write_text(text)
     with rejects(r'is not the metrics\.json that a run writes'):
         read_json(tmp_path, 'metrics.json')
+
+
+@pytest.mark.parametrize(
+    ('name', 'content'),
+    [
+        ('metrics.json', dict(last=dict(a=1.0), best={})),
+        ('metrics.json', dict(last={}, best={}, epochs=3)),
+        ('classes.json', dict(per_class=[dict(samples=4), dict(f1=9.0)], macro=dict(f1=9.0))),
+        ('classes.json', dict(per_class=[dict(samples='4')], macro=dict(f1=9.0))),
+        ('classes.json', dict(per_class=[dict(samples=4)], macro={})),
+        (
+            'data_report.json',
+            dict(
+                form='class folders',
+                classes=['cat', 'dog'],
+                parts=dict(train=dict(images=3, by_class=dict(cat=3))),
+                findings=[],
+            ),
+        ),
+    ],
+)
+def test_json_without_an_entry_that_another_needs_is_refused(tmp_path, name, content):
+    (tmp_path / name).write_text(json.dumps(content))
+    with rejects('is not the .* that a run writes'):
+        read_json(tmp_path, name)
 
 
 def test_missing_files_are_empty(tmp_path):

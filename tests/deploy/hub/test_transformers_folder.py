@@ -79,6 +79,14 @@ def test_folders_are_read_back_as_the_same_model(saved, tmp_path, class_name):
     assert [*after.model.data_preprocessor.mean.flatten()] == pytest.approx([123, 116, 103])
 
 
+def test_registers_are_written_if_the_table_has_only_rows_of_patches(saved, tmp_path):
+    """timm's DINOv2 with registers is such a model."""
+    positions = dict(type='learned', prefix_rows=False)
+    checkpoint = saved(encoder=dict(SCALED, reg_token=2), pos_embed=positions)
+    summary = publish(str(checkpoint), str(tmp_path / 'folder'), 'hf')
+    assert 'read by vit_plugin and transformers' in summary
+
+
 @pytest.mark.parametrize('class_name', MODELS)
 def test_transformers_computes_the_same(saved, tmp_path, class_name):
     transformers = pytest.importorskip('transformers', minversion='5')

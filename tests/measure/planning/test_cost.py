@@ -55,7 +55,9 @@ def test_images_of_a_run_are_counted(cfg, images, expected):
         (dict(type='vit_plugin.Digits'), 1437),
         (dict(type='vit_plugin.Digits', val_fraction=0.972), 50),
         (dict(type='CustomDataset', ann_file='two.txt'), 2),
+        (dict(type='CustomDataset', data_root='data/ImageNet', ann_file='meta/part.txt'), 2),
         (dict(type='CustomDataset', ann_file='none.txt'), None),
+        (dict(type='CustomDataset', ann_file=['two.txt']), None),
         (dict(type='ClassBalancedDataset', dataset=dict(type='CIFAR10')), None),
         (dict(type='stratified_subset', fraction=0.01, dataset=dict(type='CIFAR10')), 500),
         (
@@ -66,7 +68,10 @@ def test_images_of_a_run_are_counted(cfg, images, expected):
 )
 def test_images_of_a_data_set_are_counted(dataset, images, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / 'two.txt').write_text('a/1.png 0\nb/2.png 1\n')
+    part = tmp_path / 'data/ImageNet/meta/part.txt'
+    part.parent.mkdir(parents=True)
+    for path in (tmp_path / 'two.txt', part):
+        path.write_text('a/1.png 0\nb/2.png 1\n')
     assert images_in(dataset) == images
 
 

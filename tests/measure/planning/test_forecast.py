@@ -16,6 +16,7 @@ from vit_plugin.measure.planning.forecast import Forecast, equal_blocks, peaks_b
 from vit_plugin.measure.planning.traced_step import (
     Layout,
     build_classifier,
+    compute_dtype,
     find_recompute_modes,
     num_blocks,
     pretended_ranks,
@@ -87,6 +88,7 @@ def test_extrapolated_blocks_equal_traced_blocks(ranks, group, recompute):
     [
         {'model.backbone.encoder': dict(qkv_bias=[True] * LAYERS)},
         {'model.backbone.frozen_stages': 2},
+        {'model.backbone.frozen_stages': 'all'},
     ],
 )
 def test_unequal_blocks_are_all_traced(options):
@@ -145,6 +147,14 @@ def test_planned_memory_equals_what_torch_allocates(optimizer, amp, recompute, b
     assert planned_peak == pytest.approx(
         peak_memory(step, torch.device('cpu')), rel=0.11 if amp else 0.05
     )
+
+
+def test_classifiers_of_several_labels_are_planned():
+    cfg = make_cfg(2)
+    cfg.model.head = dict(type='MultiLabelLinearClsHead', num_classes=10, in_channels=32)
+    with pretended_ranks(1):
+        forecast = Forecast(cfg, Layout(1, 1, device='cpu'), None)
+        assert 0 < forecast.memory(1).total() < forecast.memory(64).total()
 
 
 SWIN = dict(
@@ -304,6 +314,13 @@ def test_optimizers_that_cannot_step_sharded_parameters_raise(ranks):
     with rejects('SGD does not step sharded parameters .* leave out fused=True'):
         Forecast(cfg, replace(ranks, group=16), None)
     assert Forecast(cfg, ranks, None).memory(1).total() > 0
+
+
+def test_configs_without_an_optimizer_raise():
+    for cfg in ({}, dict(optim_wrapper=dict(type='OptimWrapper'))):
+        with rejects('optim_wrapper: the config has no optimizer'):
+            compute_dtype(Config(cfg))
+    assert compute_dtype(make_cfg()) == 'float32'
 
 
 def test_models_that_are_not_classifiers_on_a_known_backbone_raise():

@@ -11,6 +11,7 @@ from vit_plugin.report.data_table import data_table
 from vit_plugin.report.pictures.class_scores import scores_as_markdown
 from vit_plugin.task import tasks
 from vit_plugin.weights.hub import weights_in
+from vit_plugin.weights.licenses import PERMISSIVE
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.provenance import Provenance, initial_weights
 from vit_plugin.weights.saved_settings import read_settings
@@ -20,6 +21,8 @@ from .run_files import read_json, read_picture
 
 CARD_PICTURES = ('learning_curve.png', 'confusion_matrix.png', 'precision_recall.png')
 ENCODER_TASK = 'image-feature-extraction'  # the task of a model without a head
+DEPTH_TASK = 'depth-estimation'  # the task whose metrics are meters and ratios
+HUB_LICENSES = PERMISSIVE - {'public-domain'}  # names that a record and the hub share
 MAX_CARD_CLASSES = 50  # limit of class names in a card
 USAGE = """import vit_plugin
 
@@ -37,7 +40,7 @@ class Card:
         library: another library that reads the folder, or None.
         difference: how much the outputs of ``library`` differ, see
             :func:`~vit_plugin.deploy.hub.written_task.difference`.
-        license: the hub's name of the license.
+        license: the hub's name of the license. None: that of ``record``.
         record: where the weights come from.
         pictures: the PNG pictures of the run, by name.
 
@@ -86,8 +89,10 @@ class Card:
         yield '---'
         yield f'library_name: {self.library.name if self.library else "vit_plugin"}'
         yield f'pipeline_tag: {task}'
-        if self.license:
-            yield f'license: {self.license}'
+        # The record's license may be any text, and the hub refuses all but its own names.
+        license = self.record.license if self.record.license in HUB_LICENSES else ''
+        if license := self.license or license:
+            yield f'license: {license}'
         yield 'tags: [vit_plugin, vision-transformer]'
         if self.metrics.get('last'):
             yield from (
@@ -101,12 +106,13 @@ class Card:
             for name, value in self.metrics['last'].items():
                 yield f'    - {{type: {json.dumps(name)}, value: {value:.4g}}}'
         yield from ('---', '', f'# {title}', '')
-        model, backbone = self.trained.model, self.trained.cfg.model.backbone
+        model, backbone = self.trained.model, self.trained.cfg.model.get('backbone') or {}
         arch = backbone.get('arch')
         count = sum(parameter.numel() for parameter in model.parameters())
-        backbone_name = markdown_code(arch if isinstance(arch, str) else backbone.type)
+        name = arch if isinstance(arch, str) else backbone.get('type')
+        on_backbone = f' on {markdown_code(name)}' if name else ''
         yield (
-            f'{type(model).__name__} on {backbone_name}, {count / 1e6:.2f} M parameters, trained '
+            f'{type(model).__name__}{on_backbone}, {count / 1e6:.2f} M parameters, trained '
             'with [vit_plugin](https://pypi.org/project/vit_plugin).'
         )
 
@@ -133,11 +139,12 @@ class Card:
         if not self.metrics.get('last'):
             yield 'The folder of the run has no record of a validation.'
             return
-        rows = [['validation, per cent', 'last', 'best']]
+        of_depth = self._task() == DEPTH_TASK
+        title, digits = ('validation', '.4g') if of_depth else ('validation, per cent', '.2f')
+        rows = [[title, 'last', 'best']]
         for name, value in self.metrics['last'].items():
-            rows.append(
-                [escape_markdown(name), f'{value:.2f}', f'{self.metrics["best"][name]:.2f}']
-            )
+            best = self.metrics['best'][name]
+            rows.append([escape_markdown(name), f'{value:{digits}}', f'{best:{digits}}'])
         yield markdown_table(rows, numbers=2)
         if self.scores:
             yield from ('', scores_as_markdown(self.scores).rstrip())
@@ -182,7 +189,8 @@ class Card:
 
     def _terms(self) -> Iterator[str]:
         yield from ('## License', '')
-        stated = f'`{self.license}`' if self.license else 'Not stated by who uploaded this'
+        license = self.license or self.record.license
+        stated = markdown_code(license) if license else 'Not stated by who uploaded this'
         yield f'{stated}. Weights and data that it began with have licenses of their own:'
         yield from ('', '| | from | license | SHA-256 |', '|---|---|---|---|')
         for depth, role, origin in self.record.walk():

@@ -49,6 +49,13 @@ def hub_pooling(model: nn.Module) -> str:
     return HUB_POOLING.get(out_type, out_type)
 
 
+def norm_eps(backbone: nn.Module) -> float:
+    """The eps of the encoder's norms. Where the config leaves it out, it is torch's default."""
+    norm_cfg = backbone.numerics.norm_cfg
+    default = torch.finfo(torch.float32).eps if norm_cfg['type'] == 'RMSN' else 1e-5
+    return float(norm_cfg.get('eps') or default)
+
+
 @torch.no_grad()
 def hub_outputs(trained: TrainedModel, images: Tensor) -> Tensor:
     """Logits (N, num_classes) of normalized images (N, C, H, W), or features without a head."""

@@ -21,17 +21,27 @@ def timm_data_config(trained: TrainedModel) -> dict[str, Any]:
     Libraries resize with Pillow, while a pipeline may use OpenCV, whose pixels differ slightly.
 
     Raises:
-        ConfigError: if the pipeline cannot be expressed this way, because of another step or BGR
-            channels.
+        ConfigError: if the pipeline cannot be expressed this way, because of another step, a reader
+            with options or BGR channels, or if the backbone is a framework's own.
     """
+    backbone = getattr(trained.model, 'backbone', None)
+    if backbone is None:  # MMPretrain's TimmClassifier has a model of timm in its place
+        raise ConfigError('it has no backbone')
+    # Some of the frameworks' backbones have in_channels that are not those of images.
+    is_ours = any(base.__module__.startswith('vit_plugin.') for base in type(backbone).__mro__)
+    if not (is_ours and hasattr(backbone, 'in_channels')):
+        raise ConfigError(f'its backbone ({type(backbone).__name__}) is not one of vit_plugin')
     mean, std = (values.flatten() / 255 for values in normalization_of(trained.model))
-    channels = trained.model.backbone.in_channels
+    channels = backbone.in_channels
     if channels == 3 and not takes_rgb(trained.model.data_preprocessor):
         raise ConfigError('its images are BGR, which other libraries do not have')
     normalization = dict(mean=mean.expand(channels).tolist(), std=std.expand(channels).tolist())
     pixels: Any = trained.pixels if trained.has_pixels else None
-    steps = steps_of(pixels.transforms) if pixels else []
-    scale = _scale(steps, getattr(trained.model.backbone, 'img_size', ()))
+    if pixels and pixels.custom_reader:
+        reader = type(pixels.custom_reader.transforms[0]).__name__
+        raise ConfigError(f'its {reader} has options with which other libraries read no images')
+    steps = steps_of(pixels.transforms, 'another library', '') if pixels else []
+    scale = _scale(steps, getattr(backbone, 'img_size', ()))
     return dict(input_size=[channels, *scale.pop('size')], **scale, **normalization)
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from anyfolder.complete import check_target, new_folder
 from vit_plugin import __version__
+from vit_plugin.deploy.deployed_module import largest
 from vit_plugin.errors import ConfigError, first_line, rejecting
 from vit_plugin.inference.load import load
 from vit_plugin.inference.saved_model import find_checkpoint
@@ -27,6 +28,7 @@ from vit_plugin.models.loading.loadable import check_finite, overflow_remedy
 from vit_plugin.untrusted.table import PREDICT
 from vit_plugin.weights.carried_records import address_record
 from vit_plugin.weights.hub import CARD, ENTRY, HUB_CONFIG, HUB_WEIGHTS
+from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.provenance import PROVENANCE_KEY, Provenance, converted_record
 
 from .card import Card
@@ -38,6 +40,7 @@ from .written_task import difference, written_task
 HUB = 'hf://'
 OWN_FORMAT = 'vit_plugin'  # the format for models that no other library has
 PROCESSOR = 'preprocessor_config.json'
+HALF_DTYPES = ('float16', 'bfloat16')
 PUBLISHED_METADATA = ('classes', 'palette')  # metadata of the data set that may be published
 
 
@@ -58,7 +61,7 @@ def publish(
         hub_format: ``'timm'``, which transformers with timm installed also reads, ``'hf'`` for
             transformers, or ``'vit_plugin'``. Default: the first that supports the model.
         dtype: dtype of the weights. Default: that of the source.
-        license: the hub's name of the license.
+        license: the hub's name of the license. Default: that of the checkpoint.
         private: whether an upload is private.
         which: the checkpoint of a run's folder, see
             :func:`~vit_plugin.inference.saved_model.find_checkpoint`.
@@ -78,14 +81,17 @@ def publish(
         )
     if target.startswith(HUB):
         name = target.removeprefix(HUB)
+        if not all(part.strip('.') for part in name.split('/')):
+            raise ConfigError(f'{target!r} names no model; give {HUB}USER/NAME.')
     else:
-        name = f'USER/{Path(target).name}'
+        name = f'USER/{os.path.basename(os.path.abspath(target))}'  # also for '.'
         _check_empty(Path(target))
     path = find_checkpoint(source, which)
     check_not_linked(source, path)
     trained = load(path, device='cpu', classify=None)
     if 'model' not in trained.cfg:
         raise ConfigError(f'{source!r} holds no config of a model; give the checkpoint of a run.')
+    dtype = dtype or _half_dtype(path)
     with _upload_folder(name) if target.startswith(HUB) else new_folder(target) as folder:
         record = converted_record(address_record(path), name, license or '')
         written = _write(trained, folder, hub_format, dtype, record)
@@ -112,6 +118,16 @@ def _check_empty(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f'{str(folder)!r} is there already; remove it, or give another name.')
     check_target(folder / HUB_CONFIG)
+
+
+def _half_dtype(path: str) -> str | None:
+    """The dtype of a checkpoint in half precision, which a model loads in float32; else None."""
+    weights = open_checkpoint(path).weights.values()
+    dtypes = {value.dtype for value in weights if value.is_floating_point()}
+    for name in HALF_DTYPES:
+        if dtypes == {getattr(torch, name)}:
+            return name
+    return None
 
 
 class WrittenFolder(NamedTuple):
@@ -227,15 +243,15 @@ def _compare(
     library, readers = LIBRARIES[hub_format], written_task(trained).readers[hub_format]
     with rejecting(f'{library.name} cannot read it'):
         all_outputs = [reader(folder, config) for reader in readers]
-        largest = max(
+        off_by = largest(
             difference(trained, outputs, size) for outputs in all_outputs if outputs is not None
         )
-    if not largest <= tolerance:
+    if not off_by <= tolerance:  # also for NaN
         raise ConfigError(
-            f"{library.name}'s {_name_outputs(config)} differ by {largest:.1e} of the largest"
+            f"{library.name}'s {_name_outputs(config)} differ by {off_by:.1e} of the largest"
         )
     # The last reader is the library's own, which returns None if it is not installed.
-    return WrittenFolder(library, config, largest, all_outputs[-1] is not None)
+    return WrittenFolder(library, config, off_by, all_outputs[-1] is not None)
 
 
 def _write_weights(

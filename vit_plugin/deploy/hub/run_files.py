@@ -7,6 +7,7 @@ import io
 import json
 import os
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from typing_extensions import NotRequired
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import OpenDict
 from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.report.pictures.class_scores import COUNT_COLUMNS
 from vit_plugin.weights.reading.shards import INDEX, shard_files
 
 Name = Annotated[str, Field(max_length=200, pattern=r'^[^\n\r]*$')]
@@ -80,7 +82,7 @@ def check_not_linked(source: str, path: str) -> None:
     Raises:
         ConfigError: if it is a link, or one of its shards is.
     """
-    file = Path(path)
+    source, file = os.path.expanduser(source), Path(path)
     # A file that the user has named may be a link.
     if not os.path.isdir(source) or not file.parent.samefile(source):
         return
@@ -102,9 +104,29 @@ def read_json(folder: Path, name: str) -> dict[str, Any]:
     values: Any = None
     with suppress(ValueError, RecursionError):  # not JSON, or nested too deeply
         values = json.loads(content)
-    if not fits(RUN_FILE_SCHEMAS[name], values):
+    if not (fits(RUN_FILE_SCHEMAS[name], values) and _is_complete(name, values)):
         raise _refused(folder / name, f'not the {name} that a run writes')
     return values
+
+
+def _is_complete(name: str, values: Mapping[str, Any]) -> bool:
+    """Whether content that fits its schema has all entries that a card reads together."""
+    if name == 'metrics.json':
+        counts = {'epochs', 'iterations', 'seconds'}
+        return values['last'].keys() <= values['best'].keys() and (
+            counts <= values.keys() or counts.isdisjoint(values)
+        )
+    if name == 'data_report.json':
+        classes = {*values['classes']}
+        return all(classes <= split['by_class'].keys() for split in values['parts'].values())
+    if name == 'classes.json':  # the counts of its first row are added up
+        rows = values['per_class']
+        counts = {column for column in COUNT_COLUMNS if column in rows[0]}
+        return not counts or (
+            bool(values['macro'] or values.get('overall'))
+            and all(isinstance(row.get(column), int) for row in rows for column in counts)
+        )
+    return True
 
 
 def read_picture(folder: Path, name: str) -> bytes | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from timm.models import model_entrypoint
 from torch import Tensor, nn
 
 from vit_plugin.arch import parse_arch
@@ -26,7 +27,14 @@ from vit_plugin.weights.image_kinds import (
 )
 from vit_plugin.weights.traits import is_gated, is_rowless
 
-from .hub_folder import PLAIN_STEM, HubFolder, OutputFunction, hub_class_names, hub_pooling
+from .hub_folder import (
+    PLAIN_STEM,
+    HubFolder,
+    OutputFunction,
+    hub_class_names,
+    hub_pooling,
+    norm_eps,
+)
 
 # Stage depths of the ResNet -> timm's hybrid with it. Other sizes are arguments.
 TIMM_HYBRIDS = {
@@ -112,8 +120,9 @@ def timm_with_classes(
 
 
 def _format_of(name: str) -> str:
-    is_eva = name in (TIMM_ROTARY, TIMM_GATED_ROTARY) or name.startswith('beit')
-    return 'timm_eva' if is_eva else 'timm'
+    """The naming format of the weights of a timm model, by the file of timm that defines it."""
+    file = model_entrypoint(name).__module__.rpartition('.')[2]
+    return 'timm_eva' if file in ('eva', 'beit') else 'timm'
 
 
 def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
@@ -133,7 +142,7 @@ def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
             return TIMM_DISTILLED
         if gated:
             return TIMM_GATED
-        has_eps_1e_5 = _eps(backbone) > 3e-6  # timm's have 1e-6 or 1e-5; this is between the two
+        has_eps_1e_5 = norm_eps(backbone) > 3e-6  # timm's have 1e-6 or 1e-5, around this one
         return TIMM_EPS_1E_5 if has_eps_1e_5 else TIMM_PLAIN
     stages = getattr(getattr(stem, 'backbone', None), 'stages', ())
     depths = tuple(len(getattr(stage, 'blocks', ())) for stage in stages)
@@ -148,21 +157,21 @@ def _is_beit(state: Mapping[str, Tensor]) -> bool:
     return OFFSETS_BIAS in state or SHARED_BIAS in state
 
 
-def _eps(backbone: nn.Module) -> float:
-    return float(backbone.numerics.norm_cfg['eps'])
-
-
 def _sizes(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
     sizes = parse_arch(backbone.arch)
     hidden, gated = sizes.feedforward_channels, is_gated(state)
     # In models with a position table, gate and values are one array, whose total width timm counts.
     packed = gated and 'pos_embed' in state
+    total = hidden * (2 if packed else 1)
+    ratio = total / sizes.embed_dims
+    if int(ratio * sizes.embed_dims) != total:  # timm rounds the product down
+        ratio += 0.5 / sizes.embed_dims
     return dict(
         patch_size=backbone.patch_embed.patch_size,
         embed_dim=sizes.embed_dims,
         depth=sizes.num_layers,
         num_heads=sizes.num_heads,
-        mlp_ratio=hidden * (2 if packed else 1) / sizes.embed_dims,
+        mlp_ratio=ratio,
     )
 
 

@@ -37,8 +37,16 @@ from vit_plugin.weights.published_encoder import (
     shown_fields,
 )
 from vit_plugin.weights.published_image_model import ATTENTION_POOL, HEAD_WEIGHT, POOL_NORM
+from vit_plugin.weights.traits import is_rowless
 
-from .hub_folder import PLAIN_STEM, HubFolder, OutputFunction, hub_class_names, hub_pooling
+from .hub_folder import (
+    PLAIN_STEM,
+    HubFolder,
+    OutputFunction,
+    hub_class_names,
+    hub_pooling,
+    norm_eps,
+)
 
 # Beginnings of the model_type of encoders that return a pooled vector by trained weights.
 WITH_TRAINED_POOLER = ('clip', 'siglip', 'beit', 'pixio', 'aimv2')
@@ -116,7 +124,7 @@ def _fields(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
         num_attention_heads=sizes.num_heads,
         mlp_ratio=_mlp_ratio(sizes, options['gated_mlp']),
         hidden_act=_activation(backbone),
-        layer_norm_eps=backbone.numerics.norm_cfg['eps'],
+        layer_norm_eps=norm_eps(backbone),
         image_size=height if height == width else [height, width],
         patch_size=backbone.patch_embed.patch_size,
         num_channels=backbone.in_channels,
@@ -225,6 +233,7 @@ def _weights(
         REGISTER_KEY in changed
         and POSITION_KEY in changed
         and REGISTER_KEY not in kind.optional_parts
+        and not is_rowless(changed)
     ):
         # transformers' table has no rows for registers, so these are added to the registers.
         table, num_registers = changed['pos_embed'], changed[REGISTER_KEY].shape[1]

@@ -67,7 +67,8 @@ def count_run_images(cfg: Mapping, global_batch: int, images: int | None = None)
 
     Args:
         cfg: the config.
-        global_batch: images of an update on all GPUs, for schedules in iterations.
+        global_batch: images of an iteration on all GPUs, for schedules in iterations. With gradient
+            accumulation, an update has several.
         images: number of images in the training set; None to find it out by :func:`images_in`.
 
     Raises:
@@ -104,7 +105,8 @@ def images_in(dataset: Mapping) -> int | None:
         if whole is None:
             return None
         return round(whole * (1 - fraction if dataset.get('rest') else fraction))
-    list_file = Path(dataset.get('ann_file') or '')
+    ann_file = dataset.get('ann_file')  # some data sets take a list of files
+    list_file = Path(dataset.get('data_root') or '', ann_file if isinstance(ann_file, str) else '')
     if list_file.suffix == '.txt' and list_file.is_file():
         return len(read_lines(list_file))
     type_name = _type_name(dataset)

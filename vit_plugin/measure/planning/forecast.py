@@ -88,7 +88,7 @@ def equal_blocks(cfg: Config, num_layers: int) -> int | None:
     are_equal = (
         num_layers > TRACED_DEPTHS[-1]
         and backbone.get('out_indices', -1) == -1  # intermediate outputs are kept in memory
-        and backbone.get('frozen_stages', -1) < 0
+        and backbone.get('frozen_stages', -1) == -1  # else a number or 'all'
         and not encoder.get('window')
         and not has_values_by_block
     )

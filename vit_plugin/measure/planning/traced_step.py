@@ -25,6 +25,7 @@ from torch.distributed.tensor import DTensor, debug
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.importable import register_optimizer
+from vit_plugin.inference.answered_task import is_multi_label
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.encoder import Encoder
@@ -162,15 +163,20 @@ class TracedStep:
             if memory:
                 memory.reset_mod_stats()  # the trackers expect one forward
             images = torch.empty(batch, backbone.in_channels, *backbone.img_size)
-            # One sample with all labels, rather than one per image, to save time.
-            labels = BaseDataElement(gt_label=torch.empty(batch, dtype=torch.int64))
+            if is_multi_label(self.model):
+                # Such a head stacks a score of each class from every image.
+                scores = torch.empty(self.cfg.model.head.num_classes)
+                samples = [BaseDataElement(gt_score=scores)] * batch
+            else:
+                # One sample with all labels, rather than one per image, to save time.
+                samples = [BaseDataElement(gt_label=torch.empty(batch, dtype=torch.int64))]
             # Fake tensors are on the CPU, regardless of the device that the wrapper would autocast
             # for.
             with (
                 self.wrapper.optim_context(model),
                 torch.autocast('cpu', self.amp_dtype, enabled=bool(self.amp_dtype)),
             ):
-                losses = model(images, [labels], mode='loss')
+                losses = model(images, samples, mode='loss')
             loss, _ = self.model.parse_losses(losses)
             del images, losses
             tensors = 'sharded parameters' if self.layout.group > 1 else 'fake tensors'
@@ -276,8 +282,18 @@ def find_recompute_modes(model: nn.Module) -> tuple[Recompute, ...]:
 
 
 def compute_dtype(cfg: Config) -> str:
-    """The dtype of matrix products: bfloat16 by mixed precision or sharding, else float32."""
-    is_mixed = str(cfg.optim_wrapper.get('type')).endswith('AmpOptimWrapper')
+    """The dtype of matrix products: bfloat16 by mixed precision or sharding, else float32.
+
+    Raises:
+        ConfigError: if the config has no optimizer.
+    """
+    wrapper = cfg.get('optim_wrapper') or {}
+    if not (wrapper.get('optimizer') or {}).get('type'):
+        raise ConfigError(
+            'optim_wrapper: the config has no optimizer, whose memory is planned, too; add one, '
+            'for example by --cfg-options optim_wrapper.optimizer.type=AdamW.'
+        )
+    is_mixed = str(wrapper.get('type')).endswith('AmpOptimWrapper')
     if is_mixed or (cfg.get('sharding') or {}).get('param_dtype'):
         return 'bfloat16'
     return 'float32'
