@@ -224,6 +224,34 @@ def test_configs_without_faults_have_no_findings(framework, folder):
     assert not [text for text in examined.unseen if 'weights' in text]
 
 
+def test_steps_of_a_mixing_wrapper_follow_those_of_its_data_set(folder):
+    pytest.importorskip('mmdet')
+    cfg = detector(folder)
+    inner = cfg['train_dataloader']['dataset']
+    *inner['pipeline'], last = inner['pipeline']
+    mixed = dict(type='MultiImageMixDataset', dataset=inner, pipeline=[last])
+    cfg['train_dataloader']['dataset'] = mixed
+    examined = ExaminedConfig(Config(cfg))
+    assert [step['type'] for step in examined.pipeline('train')] == [
+        'LoadImageFromFile',
+        'LoadAnnotations',
+        'Resize',
+        'PackDetInputs',
+    ]
+    assert tuple(examined.metainfo('train')['classes']) == ('cell', 'platelet')
+
+
+def test_data_sets_without_a_common_pipeline_are_not_examined(folder):
+    pytest.importorskip('mmdet')
+    cfg = detector(folder)
+    loader = cfg['train_dataloader']
+    loader['dataset'] = dict(type='ConcatDataset', datasets=[loader['dataset']])
+    examined = ExaminedConfig(Config(cfg))
+    assert examined.pipeline('train') == []
+    why = 'ConcatDataset states no single pipeline'
+    assert examined.unseen == [f'the images of train_dataloader: {why}']
+
+
 def setting(place: str, value: object) -> Callable[[dict, Path], None]:
     """A fault of one setting; a Path as value is a file in the folder of weights."""
 
@@ -576,6 +604,73 @@ def test_batches_of_one_class_are_reported(folder, monkeypatch):
     assert finding.cure == 'set sampler.shuffle=True'
     cfg['train_dataloader']['sampler']['shuffle'] = True
     assert findings_of(cfg) == []
+
+
+def test_images_of_one_class_with_several_objects_are_no_other_class(folder, monkeypatch):
+    pytest.importorskip('mmpretrain')
+    cfg = classifier(folder)
+    cfg['train_dataloader']['sampler']['shuffle'] = False
+    from vit_plugin.data import Digits
+
+    # A detector has a label for each object, here of one class; each third image has two objects.
+    monkeypatch.setattr(Digits, 'get_cat_ids', lambda self, i: [0] if i % 3 else [0, 0])
+    assert findings_of(cfg) == []
+
+
+def test_weights_of_begin_from_are_named(folder):
+    pytest.importorskip('mmdet')
+    cfg = dict(detector(folder), begin_from=str(folder / 'whole.pth'))
+    (finding,) = (finding for finding in findings_of(cfg) if finding.check == 'start')
+    assert 'init_cfg and begin_from both name weights' in finding.found
+    assert finding.found.endswith('are replaced by those of whole.pth')
+
+
+def test_classes_may_be_named_in_a_file(folder, tmp_path):
+    pytest.importorskip('mmdet')
+    cfg, path = detector(folder), tmp_path / 'classes.txt'
+    path.write_text('cell\nplatelet\n')
+    for split in ('train', 'val'):
+        cfg[f'{split}_dataloader']['dataset']['metainfo'] = dict(classes=str(path))
+    assert findings_of(cfg) == []
+    path.write_text('cell\n')
+    (finding,) = findings_of(cfg)
+    assert finding.check == 'classes'
+    assert 'num_classes=2 does not fit' in finding.found
+
+
+def test_a_section_may_be_a_switch(folder):
+    pytest.importorskip('mmpretrain')
+    assert findings_of(dict(classifier(folder), compile=True)) == []
+
+
+def test_parts_that_cannot_be_built_end_no_other_check(folder):
+    pytest.importorskip('mmpretrain')
+    cfg = classifier(folder)
+    cfg['train_dataloader']['sampler']['shuffel'] = True
+    cfg['optim_wrapper']['optimizer'] = 'AdamW'
+    found = {finding.check: finding.found for finding in findings_of(cfg)}
+    assert 'shuffel' in found['settings']
+    assert "optimizer='AdamW' is not a dict with settings" in found['layer decay']
+
+
+def test_our_reader_reads_bgr_too(folder):
+    pytest.importorskip('mmdet')
+    cfg = detector(folder)
+    cfg['train_dataloader']['dataset']['pipeline'][0]['type'] = 'vit_plugin.LoadImage'
+    cfg['model']['data_preprocessor']['bgr_to_rgb'] = False
+    (finding,) = (finding for finding in findings_of(cfg) if finding.check == 'channels')
+    assert finding.found.startswith('LoadImage reads BGR')
+
+
+def test_weights_that_a_constructor_rejects_are_reported(folder):
+    pytest.importorskip('mmpretrain')
+    cfg = classifier(folder)
+    overwritten_stem(cfg, folder)
+    cfg['model']['backbone'].pop('init_cfg')
+    weights = torch.load(folder / 'lite.pth')
+    torch.save({**weights, 'conv_stem.weight': torch.ones(1, 3, 3, 3)}, folder / 'lite.pth')
+    (finding,) = (finding for finding in findings_of(cfg) if finding.check == 'weights')
+    assert finding.found.startswith('model.backbone.patch_embed: ')
 
 
 @pytest.fixture

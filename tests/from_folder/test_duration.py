@@ -67,6 +67,24 @@ def test_longer_training_proposes_flags_for_an_hour(img_size, proposed):
     assert text == f'{duration_text} {proposed}.'
 
 
+def test_no_number_of_epochs_is_proposed_that_takes_longer_than_an_hour():
+    text = duration.describe_duration(runner_of(2, 64), 4 * 3600.0)
+    assert text == 'The training takes about 4.0 hours on this machine.'
+
+
+def test_no_flags_are_proposed_that_a_run_does_not_take():
+    resumed = runner_of(40, 640, epoch=30)
+    text = duration.describe_duration(resumed, 4 * 3600.0)
+    assert text == 'The training takes about 4.0 hours on this machine.'
+    complete = runner_of(40, 640)
+    complete.cfg.load_from = 'segmentor.pth'
+    complete.cfg.model.decode_head = dict(num_classes=2)
+    text = duration.describe_duration(complete, 4 * 3600.0)
+    assert text.endswith('About an hour: fewer epochs by --epochs 10.')
+    complete.cfg.model.type = 'DepthEstimator'
+    assert '--img-size 320' in duration.describe_duration(complete, 4 * 3600.0)
+
+
 def test_time_of_a_batch_follows_from_smaller_batches(monkeypatch):
     clock = iter(range(10**6))
     monkeypatch.setattr(duration.time, 'perf_counter', lambda: next(clock))
@@ -202,6 +220,8 @@ def test_memory_grows_with_the_batch(caplog, monkeypatch):
     monkeypatch.setattr(memory, 'free_memory', lambda device: 1)
     with rejects('give a smaller --arch, a smaller --img-size'):
         needed.log(logger, 6)
+    with rejects('give a smaller --arch, or --cfg-options'):
+        needed.log(logger, 6, takes_img_size=False)
 
 
 @pytest.mark.parametrize('side', [16, 64])

@@ -37,3 +37,14 @@ def test_json_holds_paths_that_are_not_utf_8(tmp_path):
     first = listing.name_of(listing.train[0])
     assert Path(listing.root, first).is_file()
     assert f'"img_path": "b\\udce4r/{Path(first).name}", "gt_label": 0' in content
+
+
+def test_held_out_class_without_training_images_raises(tmp_path):
+    """A class whose images are one group may be held out as a whole."""
+    listing = read_class_folders(Tree(write_digits(tmp_path)))
+    listing.val[0].labels = ('digit 9',)
+    words = "^--data: .* no image to train on has its class 'digit 9'; add other groups"
+    with rejects(words):
+        as_text_list(listing, listing.val, with_labels=True)
+    with rejects(words):
+        as_data_list(listing, listing.val)

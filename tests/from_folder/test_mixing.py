@@ -141,3 +141,15 @@ def test_no_flip_applies_to_mixed_in_images(tmp_path, monkeypatch):
 def test_the_summary_states_when_the_mixing_changes(shapes, capsys):
     config('dense-o2o')
     assert 'mix several images; that changes after epoch 5 and 9.' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ('epochs', 'words'),
+    [
+        (1, ' --augment mixes no images in so few epochs; give more --epochs.'),
+        (2, 'after epoch 1.'),
+    ],
+)
+def test_the_summary_of_a_short_run_names_only_phases_that_it_has(shapes, capsys, epochs, words):
+    config('dense-o2o', epochs=epochs)
+    assert words in capsys.readouterr().out

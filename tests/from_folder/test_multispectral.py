@@ -22,6 +22,7 @@ from vit_plugin.deploy.exported_photographs import write_photographs
 from vit_plugin.deploy.pipeline_steps import steps_of
 from vit_plugin.deploy.pixel_steps import apply_steps
 from vit_plugin.from_folder.continued import adapt_model
+from vit_plugin.from_folder.multispectral import multispectral_backbone
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 from vit_plugin.inference.image_transforms import PipelineTransform
@@ -147,6 +148,13 @@ def test_complete_model_needs_the_same_number_of_bands():
     listing.bands = 0
     with rejects('takes images of 4 bands, but the images have 3'):
         adapt_model(saved, listing)
+
+
+def test_stem_that_a_saved_config_states_as_none_takes_bands():
+    saved = dict(arch='B/16', patch_embed=None)
+    start = SimpleNamespace(backbone=lambda size: saved, wrapped={})
+    adapted = multispectral_backbone(start, 64, 5)
+    assert adapted == dict(arch='B/16', patch_embed=dict(in_channels=5))
 
 
 def test_constant_band_has_a_std_of_one(folder):

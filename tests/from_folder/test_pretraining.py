@@ -4,6 +4,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from image_folders import write_digits
@@ -215,3 +216,15 @@ def test_teacher_with_the_same_classes_teaches_logits_and_others_features(folder
     cfg.model.teacher = TEACHER  # in the last config, which compares features
     check_config(cfg)
     assert set(first_loss(cfg)[0].losses) == {'vector', 'map'}
+
+
+def test_features_are_compared_on_the_pixels_of_the_training(folder):
+    """Images of 12 bits are read with the window of their values."""
+    (folder / 'deep').mkdir()
+    values = np.linspace(0, 4095, 256).reshape(16, 16).astype('uint16')
+    for i in range(8):
+        Image.fromarray(np.roll(values, i, axis=1)).save(folder / f'deep/{i}.png')
+    request = request_for(data='deep')
+    assert read_config(write_config(request)).train_pipeline[0].window == (0, 4095)
+    first, *_ = FeatureComparison(request, 'none.pth').prepare.transforms
+    assert first.window == (0, 4095)

@@ -14,7 +14,7 @@ from published_models import QUERIES, eomt_folder, roboflow_file
 from vit_plugin.from_folder.recipe import config_text, plan_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.models.classes import keep_classifier
-from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
+from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe, find_resize
 from vit_plugin.tasks.instance.instance_recipe import InstanceRecipe
 from vit_plugin.tasks.segmentation.segmentation_recipe import SegmentationRecipe
 from vit_plugin.weights.for_mmengine import read_complete
@@ -121,7 +121,9 @@ def test_queries_of_eomt_are_kept_without_their_classes(tmp_path, task_name, rec
         write_masks(tmp_path / 'data')
     else:
         write_coco(tmp_path / 'data', 6, polygons=True)
-    request = Request(str(tmp_path / 'data'), task=task_name, weights=str(folder))
+    flags = dict(task=task_name, weights=str(folder))
+    recipe_class(Request(str(tmp_path / 'data'), model='eomt', **flags))  # the name of its model
+    request = Request(str(tmp_path / 'data'), **flags)
     task_recipe = recipe_class(request)
     planned = plan_config(task_recipe)
     assert 'the layers of its classes start untrained' in planned.text
@@ -132,6 +134,18 @@ def test_queries_of_eomt_are_kept_without_their_classes(tmp_path, task_name, rec
     assert kept == [f'backbone.queries.class_head.{part}' for part in ('weight', 'bias')]
     assert not model.load_state_dict(state, strict=False).missing_keys
     assert model.backbone.queries.class_head.out_features == len(task_recipe.listing.classes) + 1
+
+
+def test_resize_of_a_saved_config_has_the_defaults_of_mmcv():
+    def saved(**step) -> Config:
+        pipeline = [dict(type='LoadImageFromFile'), dict(type='mmdet.Resize', **step)]
+        return Config(dict(test_dataloader=dict(dataset=dict(pipeline=pipeline))))
+
+    assert find_resize(saved(scale=(64, 32))) == dict(scale=(64, 32), keep_ratio=False)
+    assert find_resize(saved(scale=64, keep_ratio=True)) == dict(scale=(64, 64), keep_ratio=True)
+    for cfg in (saved(scale_factor=0.5), Config(dict(model=dict()))):
+        with rejects('^--weights: the test pipeline .* has no Resize with a scale; give --arch'):
+            find_resize(cfg)
 
 
 def test_img_size_of_a_complete_segmentor_raises(tmp_path):

@@ -1,5 +1,6 @@
 """The model and weights that a training starts from, before the data are read."""
 
+import json
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import torch
 from vit_plugin.from_folder.schedule import SLOWER_STEM
 from vit_plugin.from_folder.small_hybrids import SMALL_SIDE
 from vit_plugin.from_folder.starting_point import StartingPoint
+from vit_plugin.models import VisionTransformer
 
 PROGRAM = """
 import sys, warnings
@@ -48,3 +50,25 @@ def test_trained_stem_with_new_blocks_has_its_own_schedule(arch, key, tmp_path):
     names = {name for name, _ in start.build_meta_backbone(64).named_parameters()}
     (prefix,) = (name.removeprefix('backbone.') for name in SLOWER_STEM)
     assert any(name.startswith(prefix) for name in names) == (key == 'stem')
+
+
+def test_run_without_an_arch_has_the_default_one(tmp_path):
+    patches = dict(with_cls_token=False, out_type='avg_featmap')
+    backbone = dict(patches, type='vit_plugin.VisionTransformer')
+    text = f'model = dict(type="ImageClassifier", backbone={backbone})'
+    torch.save(dict(meta=dict(cfg=text), state_dict={}), tmp_path / 'run.pth')
+    start = StartingPoint('', str(tmp_path / 'run.pth'), (0, SMALL_SIDE))
+    with torch.device('meta'):
+        default = VisionTransformer(**patches)
+    assert start.backbone(224)['arch'] == 'B/16'
+    assert start.native_size() == default.img_size[0] == 224
+    assert start.build_meta_backbone(224).embed_dims == default.embed_dims
+
+
+def test_a_model_in_the_working_directory_decides_nothing(tmp_path, monkeypatch):
+    pixels = StartingPoint('', None, (0, SMALL_SIDE)).pixels
+    preprocessing = dict(input_size=[3, 8, 8], mean=[0.1] * 3, std=[0.2] * 3, crop_pct=1.0)
+    (tmp_path / 'config.json').write_text(json.dumps(dict(pretrained_cfg=preprocessing)))
+    (tmp_path / 'model.safetensors').touch()
+    monkeypatch.chdir(tmp_path)
+    assert StartingPoint('', None, (0, SMALL_SIDE)).pixels == pixels

@@ -8,7 +8,7 @@ import copy
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 from vit_plugin.models import VisionTransformer
 from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
+from vit_plugin.tasks.panoptic.panoptic_recipe import PanopticRecipe
 from vit_plugin.tasks.segmentation.map_models import UPERNET
 from vit_plugin.tasks.segmentation.segmentation_recipe import SegmentationRecipe
 
@@ -109,6 +110,28 @@ def test_complete_panoptic_model_is_continued(folder, monkeypatch):
     assert continued.model.test_cfg.panoptic_on
     assert continued.model.train_cfg.assigner == train_cfg.assigner
     assert continued.model.train_cfg.num_points == 64 * 48 // 16
+    del cfg.model['train_cfg']
+    meta['cfg'] = cfg.pretty_text
+    torch.save(dict(meta=meta, state_dict={'backbone.cls_token': torch.zeros(1)}), 'other.pth')
+    request = Request('panoptic', task='panoptic', weights='other.pth', work_dir='other', epochs=1)
+    continued = read_config(write_config(request))
+    assert continued.model.train_cfg.assigner == train_cfg.assigner
+
+
+def test_complete_segmentor_of_a_run_keeps_its_size(folder):
+    """Its backbone has a height and a width, and its test no window."""
+    request = Request('masks', task='segmentation', model='eomt', img_size=128, epochs=1)
+    cfg = read_config(write_config(request))
+    height, width = cfg.model.backbone.img_size
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=tuple(cfg.classes)))
+    torch.save(dict(meta=meta, state_dict={'backbone.cls_token': torch.zeros(1)}), 'run.pth')
+    recipe = SegmentationRecipe(Request('masks', task='segmentation', weights='run.pth'))
+    assert recipe.size == (width, height)
+    del cfg.model.backbone['img_size']
+    meta['cfg'] = cfg.pretty_text
+    torch.save(dict(meta=meta, state_dict={'backbone.cls_token': torch.zeros(1)}), 'other.pth')
+    recipe = SegmentationRecipe(Request('masks', task='segmentation', weights='other.pth'))
+    assert recipe.size == (224, 224)
 
 
 @pytest.mark.parametrize('name', [*models_of('panoptic')])
@@ -220,3 +243,23 @@ def test_imports_of_a_model_are_in_the_config(folder):
         'mmdet.models',
     ]
     assert 'custom_hooks' not in recipe.additional_sections
+
+
+def test_numerics_that_a_run_does_not_state_are_the_default(folder):
+    """RF-DETR has those of DINOv2 for an arch, and would change what the weights compute."""
+    backbone = dict(type='vit_plugin.VisionTransformer', arch='Ti/16')
+    text = f'model = dict(type="ImageClassifier", backbone={backbone})'
+    torch.save(dict(meta=dict(cfg=text), state_dict={}), 'run.pth')
+    flags = dict(task='detection', model='rf-detr')
+    of_run = DetectionRecipe(Request('polygons', weights='run.pth', **flags))
+    assert of_run.backbone_arguments()['numerics'] is None
+    of_arch = DetectionRecipe(Request('polygons', arch='Ti/16', **flags))
+    assert 'numerics' not in of_arch.backbone_arguments()
+
+
+def test_panoptic_images_for_which_mmdetection_finds_one_png_raise():
+    images = [SimpleNamespace(path=Path('images', name)) for name in ('a.jpg', 'a.png')]
+    for records in (images[:1], images[:1] * 2):
+        PanopticRecipe.check(None, SimpleNamespace(parts=dict(train=records, val=[])))
+    with rejects("two images of train differ only in their suffix, .*'a.png' as the PNG of both"):
+        PanopticRecipe.check(None, SimpleNamespace(parts=dict(train=images, val=[])))

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from foreign_data import (
@@ -124,6 +125,9 @@ def test_size_and_normalization_are_read_from_a_checkpoint(folder, capsys):
     note = 'The weights do not say the mean and deviation and the size of their images'
     assert note in capsys.readouterr().out
     assert note in ' '.join(path.read_text().split())
+    np.savez('authors.npz', bias=np.zeros(1))  # such files have the authors' preprocessing
+    write_config(request_for(arch='Ti/16', weights='authors.npz', work_dir='third'))
+    assert 'The weights do not say the size of their images' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize('name', ['back\\slash', 'a \\U b', '"""', "'''", 'one"'])
@@ -472,7 +476,9 @@ def test_balance_and_patience_are_in_the_config(folder):
     assert cfg.train_dataloader.dataset.type == 'ClassBalancedDataset'
     assert cfg.train_dataloader.dataset.dataset.pipeline == cfg.train_pipeline
     assert cfg.default_hooks.early_stopping.patience == 3
-    assert '--balance --patience 3 ' in Path('work_dirs/digits/config.py').read_text()
+    text = Path('work_dirs/digits/config.py').read_text()
+    assert '--balance --patience 3 ' in text
+    assert 'an epoch may have more steps' in ' '.join(text.split())
 
 
 @needs_mmdet

@@ -89,6 +89,9 @@ def test_pictures_show_the_validated_weights(tmp_path, monkeypatch):
 def test_invalid_arguments_raise(tmp_path):
     with rejects("no picture 'attentions'; give some of attention, rollout"):
         PicturesHook(pictures=['attentions'])
+    with rejects(r'samples=\[\] leaves nothing to draw'):
+        PicturesHook(samples=[])
+    PicturesHook(['posembed'], samples=[])
     cfg = tiny_cfg(tmp_path, custom_hooks=[dict(type='vit_plugin.PicturesHook', samples=[10**6])])
     with rejects(r'no sample 1000000, since the validation set has \d+ samples; give others'):
         build(cfg).train()

@@ -13,7 +13,7 @@ from mmengine.registry import DATA_SAMPLERS
 
 from vit_plugin.config.data import LOADER_SECTIONS, missing_files
 from vit_plugin.config.sections import CONFIG_SECTIONS, check_sections
-from vit_plugin.errors import ConfigError, MissingExtraError
+from vit_plugin.errors import ConfigError, MissingExtraError, first_line
 from vit_plugin.models.classes import check_classes
 
 from .examined import ExaminedConfig, Faults
@@ -95,17 +95,24 @@ def single_class_batches(examined: ExaminedConfig) -> Faults:
     data = examined.training_data
     loader = examined.cfg.get('train_dataloader') or {}
     size, sampler = loader.get('batch_size') or 1, loader.get('sampler')
-    if data is None or size < 2 or not isinstance(sampler, Mapping) or len(data) < 2 * size:
+    if not hasattr(data, '__len__') or size < 2 or not isinstance(sampler, Mapping):
+        return  # there are no data, or a stream of them
+    if len(data) < 2 * size:
         return
-    with examined.build_context():
-        built = DATA_SAMPLERS.build(dict(sampler), default_args=dict(dataset=data, seed=0))
+    try:
+        with examined.build_context():
+            built = DATA_SAMPLERS.build(dict(sampler), default_args=dict(dataset=data, seed=0))
+    except Exception as error:  # noqa: BLE001  of any sampler
+        examined.unseen.append(f'the batches: {first_line(error)}')
+        return
     indices = list(islice(iter(built), LABEL_BATCHES * size))
     labels = [label for label in (_label(data, i) for i in indices) if label is not None]
     if len(labels) < 2 * size:
         return
     batches = [labels[i : i + size] for i in range(0, len(labels) - size + 1, size)]
     step = max(1, len(data) // SAMPLED_LABELS)
-    counts = Counter(_label(data, i) for i in range(0, len(data), step))
+    sampled = (_label(data, i) for i in range(0, len(data), step))
+    counts = Counter(label for label in sampled if label is not None)
     is_mixed = len(counts) > 1 and max(counts.values()) < DOMINANT_SHARE * sum(counts.values())
     if is_mixed and all(len(set(batch)) == 1 for batch in batches):
         yield (

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
+from mmengine.fileio import list_from_file
 from mmengine.registry import (
     DATASETS,
     MODELS,
@@ -85,6 +86,12 @@ class ExaminedConfig:
         """The config of the optimizer and its wrapper."""
         return self.cfg.get('optim_wrapper') or {}
 
+    @property
+    def optimizer(self) -> Mapping[str, Any]:
+        """The config of the optimizer; {} if there is none, or if it is no section."""
+        optimizer = self.optim_wrapper.get('optimizer')
+        return optimizer if isinstance(optimizer, Mapping) else {}
+
     @cached_property
     def model(self) -> nn.Module | None:
         """The model without weights, or None if it cannot be built."""
@@ -156,7 +163,15 @@ class ExaminedConfig:
         def build() -> nn.Module:
             return MODELS.build(without_downloads(self.model_config, available))
 
-        return Initialization(build, self.sources, self.build_context, errors={}).run()
+        errors: dict[str, str] = {}
+        try:
+            return Initialization(build, self.sources, self.build_context, errors).run()
+        except Exception as raised:  # noqa: BLE001  of any framework's class
+            # The model can be built without weights, so a constructor rejects those that it reads.
+            places = [source.place for source in self.sources if source.entry.get('pretrained')]
+            error = f'{raised}' if isinstance(raised, ConfigError) else first_line(raised)
+            errors[', '.join(places) or 'model'] = error
+            return InitializedModel(self.model, frozenset(), frozenset(), {}, {}, errors)
 
     @cached_property
     def _parameter_settings_and_error(self) -> tuple[list[ParameterSettings], str]:
@@ -167,7 +182,9 @@ class ExaminedConfig:
         )
         if self.model is None or not optimizer:
             return [], ''
-        classes = [self._class_of(optimizer.get('type'), OPTIMIZERS)]
+        if not self.optimizer:
+            return [], f'optimizer={optimizer!r} is not a dict with settings'
+        classes = [self._class_of(self.optimizer.get('type'), OPTIMIZERS)]
         if constructor:
             classes.append(self._class_of(constructor, OPTIM_WRAPPER_CONSTRUCTORS))
         if self.is_untrusted and None in classes:
@@ -192,19 +209,35 @@ class ExaminedConfig:
     def dataset_config(self, split: str) -> Mapping[str, Any]:
         """The config of a data set, inside its wrappers: of ``'train'``, ``'val'`` or ``'test'``.
 
-        It is empty if there is none, or if there are several.
+        Its pipeline is followed by that of a wrapper with transforms of its own. It is empty if
+        there is none, or if there are several.
         """
         dataset = (self.cfg.get(f'{split}_dataloader') or {}).get('dataset') or {}
         try:
-            return with_pipeline(Config(dict(dataset=dataset)).dataset).to_dict()
-        except (ConfigError, AttributeError):
+            found = with_pipeline(Config(dict(dataset=dataset)).dataset)
+            pipeline = [*(found.to_dict()['pipeline'] or ())]
+            # MMDetection's MultiImageMixDataset has further steps for the samples of another one.
+            while isinstance(found.get('dataset'), Mapping):
+                found = with_pipeline(found.dataset)
+                pipeline = [*(found.to_dict()['pipeline'] or ()), *pipeline]
+            return {**found.to_dict(), 'pipeline': pipeline}
+        except ConfigError:  # several data sets, or one with the default pipeline of its class
+            why = f'{dataset.get("type")} states no single pipeline'
+            self.unseen.append(f'the images of {split}_dataloader: {why}')
+            return {}
+        except AttributeError:  # no data set
             return {}
 
     def metainfo(self, split: str) -> Mapping[str, Any]:
         """The facts about a data set that its class and config state, such as its classes."""
         dataset = self.dataset_config(split)
         dataset_class = self._class_of(dataset.get('type'), DATASETS)
-        return {**getattr(dataset_class, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
+        facts = {**getattr(dataset_class, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
+        classes = facts.get('classes')
+        # MMEngine reads the names in a text file. A file that a run names is not opened.
+        if isinstance(classes, str) and Path(classes).is_file():
+            facts['classes'] = () if self.is_untrusted else list_from_file(classes)
+        return facts
 
     def _class_of(self, name: Any, registry: Registry) -> Any:
         """The class of a ``type`` in a config, or None. Names in a run's files import nothing."""

@@ -108,7 +108,9 @@ def iter_sections(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, An
     """All dicts in a config, each with its place, such as ``model.neck.0``."""
     if isinstance(value, Mapping):
         yield place, value
-    inner = value.items() if isinstance(value, Mapping) else enumerate(value)
+    # A section may also be a switch, such as `compile=True`.
+    is_list = isinstance(value, (list, tuple))
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value if is_list else ())
     for key, item in inner:
         if isinstance(item, (Mapping, list, tuple)):
             yield from iter_sections(item, f'{place}.{key}')

@@ -17,6 +17,7 @@ PIXEL_TOLERANCE = 3.0  # largest difference of means from 0 to 255, for rounded 
 MAX_STD_RATIO = 1.05  # largest ratio of standard deviations, for rounded constants
 MAX_UNIT_VALUE = 1.5  # means of pixels from 0 to 255 are above this, of pixels from 0 to 1 below
 MAX_STRETCH = 2.0  # largest ratio between the sides of the position table and of the images
+BGR_READERS = ('LoadImageFromFile', 'LoadImage')  # transforms that read photographs as BGR
 # Transforms that set the size of an image.
 SIZE_TRANSFORMS = (
     'RandomCrop', 'RandomResizedCrop', 'CenterCrop', 'FloorCenterCrop', 'ResizeEdge', 'Resize',
@@ -35,7 +36,8 @@ class ExpectedPixels(NamedTuple):
 def _expected_pixels(examined: ExaminedConfig) -> ExpectedPixels | None:
     """The mean and deviation that the weights of the backbone expect; None if nothing states it."""
     backbone = examined.backbone
-    arch = backbone.get('arch') or f'timm://{backbone.get("model_name")}'
+    name = backbone.get('model_name')
+    arch = backbone.get('arch') or (f'timm://{name}' if name else None)
     for source in reversed(examined.find_sources('backbone')):
         try:
             expected = known_mean_std(arch, source.checkpoint or source.name)
@@ -47,12 +49,20 @@ def _expected_pixels(examined: ExaminedConfig) -> ExpectedPixels | None:
     return None
 
 
+def _values(examined: ExaminedConfig, name: str) -> Sequence[float]:
+    """The ``mean`` or ``std`` of the preprocessor, which may be one number; empty without one."""
+    values = examined.preprocessor.get(name)
+    return [values] if isinstance(values, (int, float)) else values or ()
+
+
 def wrong_normalization(examined: ExaminedConfig) -> Faults:
     """Find pixels that are not normalized, normalized twice, or not as the weights expect."""
     sources = examined.find_sources('backbone')
-    mean, std = (examined.preprocessor.get(name) for name in ('mean', 'std'))
+    mean, std = (_values(examined, name) for name in ('mean', 'std'))
     steps = [str(step.get('type')) for step in examined.pipeline('train')]
     normalizes = any(step.rpartition('.')[2] == 'Normalize' for step in steps)
+    if normalizes and not any(mean) and {*std} <= {1}:  # the preprocessor changes nothing
+        return
     if mean and normalizes:
         yield (
             'the pixels are normalized twice: by Normalize in the pipeline, and by mean and std of '
@@ -76,7 +86,7 @@ def wrong_normalization(examined: ExaminedConfig) -> Faults:
             'MMEngine has pixels from 0 to 255',
             f'give {values}' if expected else 'multiply them by 255',
         )
-    elif expected and len(mean) == 3 and not _are_close(mean, std, expected):
+    elif expected and len(mean) == 3 and len(std) in (1, 3) and not _are_close(mean, std, expected):
         description = (
             f'data_preprocessor: mean={[*mean]} and std={[*std]}, where {name} expects {values}'
         )
@@ -92,6 +102,8 @@ def _takes_images(examined: ExaminedConfig) -> bool:
 
 
 def _are_close(mean: Sequence[float], std: Sequence[float], expected: ExpectedPixels) -> bool:
+    # A single deviation is that of all channels.
+    std = [*std] * len(mean) if len(std) == 1 else std
     means = zip(mean, expected.mean, strict=True)
     stds = zip(std, expected.std, strict=True)
     return all(abs(stated - wanted) <= PIXEL_TOLERANCE for stated, wanted in means) and all(
@@ -101,9 +113,15 @@ def _are_close(mean: Sequence[float], std: Sequence[float], expected: ExpectedPi
 
 def wrong_color_order(examined: ExaminedConfig) -> Faults:
     """Find images in BGR where the weights expect RGB."""
-    steps = [str(step.get('type')).rpartition('.')[2] for step in examined.pipeline('train')]
+    # Bands are in the order of the file, whatever it is.
+    steps = [
+        str(step.get('type')).rpartition('.')[2]
+        for step in examined.pipeline('train')
+        if not step.get('bands')
+    ]
+    reader = next((name for name in BGR_READERS if name in steps), '')
     preprocessor = examined.preprocessor
-    if 'LoadImageFromFile' not in steps or len(preprocessor.get('mean') or ()) != 3:
+    if not reader or len(_values(examined, 'mean')) != 3:
         return
     if preprocessor.get('bgr_to_rgb') or preprocessor.get('to_rgb'):
         return
@@ -112,7 +130,7 @@ def wrong_color_order(examined: ExaminedConfig) -> Faults:
     if str(examined.backbone.get('type')).startswith('vit_plugin.'):
         switch = 'to_rgb' if examined.scope == 'mmpretrain' else 'bgr_to_rgb'
         yield (
-            'LoadImageFromFile reads BGR, and data_preprocessor does not change it, where the '
+            f'{reader} reads BGR, and data_preprocessor does not change it, where the '
             'weights have seen RGB',
             f'set data_preprocessor.{switch}=True, and mean and std in the order of RGB',
         )

@@ -31,6 +31,8 @@ MAX_PRETRAINED_LR = 1e-3  # largest rate of such an optimizer for a pretrained b
 MIN_HALF_LIFE = 40_000
 MIN_PART_LETTERS = 5  # letters that a part of a name needs to be taken for a misspelled key
 WARMUP_FACTOR = 0.5  # a schedule that begins below this factor is a warm-up
+# MMEngine's default of the first factor, by the class of the schedule; others count as 1.
+DEFAULT_FACTORS = {'LinearLR': 1 / 3, 'ConstantLR': 1 / 3}
 
 
 def unmatched_custom_keys(examined: ExaminedConfig) -> Faults:
@@ -49,7 +51,8 @@ def unmatched_custom_keys(examined: ExaminedConfig) -> Faults:
         ]
         near = overlapping or closest(last_part, parts, 3, cutoff=0.5)
         # A key that only exempts from weight decay may be meant for other models, in a base config.
-        is_fault = overlapping or factors.get('lr_mult', 1.0) != 1.0
+        lr_mult = factors.get('lr_mult', 1.0) if isinstance(factors, Mapping) else 1.0
+        is_fault = overlapping or lr_mult != 1.0
         if is_fault and not any(key in name for name in names):
             yield (
                 f'optim_wrapper.paramwise_cfg.custom_keys: no parameter has {key!r} in its name',
@@ -92,8 +95,7 @@ def unsuitable_learning_rate(examined: ExaminedConfig) -> Faults:
         parameter.rate for parameter in examined.parameter_settings
     ):
         yield 'optim_wrapper.optimizer.lr: all parameters have the rate 0', 'give a larger one'
-    optimizer = examined.optim_wrapper.get('optimizer') or {}
-    type_name = str(optimizer.get('type'))
+    type_name = str(examined.optimizer.get('type'))
     sources = [
         source for source in examined.find_sources('backbone') if source.place not in START_SETTINGS
     ]
@@ -131,7 +133,7 @@ def decayed_norms(examined: ExaminedConfig) -> Faults:
         if name.startswith('backbone') and hasattr(module, 'no_weight_decay')
         for inner in module.no_weight_decay()
     }
-    type_name = str((examined.optim_wrapper.get('optimizer') or {}).get('type'))
+    type_name = str(examined.optimizer.get('type'))
     decayed = [
         parameter.name
         for parameter in examined.parameter_settings
@@ -157,22 +159,33 @@ def unfinished_warm_up(examined: ExaminedConfig) -> Faults:
     run_length: Any = examined.cfg.get('schedule_length') or loop.get(
         'max_epochs' if run_by_epoch else 'max_iters'
     )
+    if not isinstance(run_length, int):
+        return
     for i, scheduler in enumerate([schedules] if isinstance(schedules, Mapping) else schedules):
-        factor = scheduler.get('start_factor', scheduler.get('factor', 1.0))
-        if factor >= WARMUP_FACTOR or 'end' not in scheduler or scheduler.get('begin', 0):
+        if not isinstance(scheduler, Mapping):
+            continue  # the check of the settings reports it
+        class_name = str(scheduler.get('type')).rpartition('.')[2]
+        default = DEFAULT_FACTORS.get(class_name, 1.0)
+        factor = scheduler.get('start_factor', scheduler.get('factor', default))
+        end = scheduler.get('end')
+        if not isinstance(factor, (int, float)) or not isinstance(end, (int, float)):
+            continue
+        if factor >= WARMUP_FACTOR or scheduler.get('begin', 0):
             continue
         by_epoch = scheduler.get('by_epoch', True)
         if run_by_epoch and by_epoch:
             length, unit = run_length, 'epochs'
+        elif run_by_epoch and examined.cfg.get('schedule_length'):
+            continue  # the runner limits such a warm-up to half of the run
         elif run_by_epoch:
             length, unit = _iterations(examined, run_length), 'iterations'
         elif not by_epoch:
             length, unit = run_length, 'iterations'
         else:  # a schedule in epochs, for a run that counts iterations
             continue
-        if length and scheduler['end'] >= length:
+        if length and end >= length:
             yield (
-                f'param_scheduler.{i}: the warm-up takes {scheduler["end"]} {unit}, and the '
+                f'param_scheduler.{i}: the warm-up takes {end} {unit}, and the '
                 f'training {length}, so that it never reaches its learning rate',
                 f'end it after {max(1, length // 20)} {unit}',
             )
@@ -181,5 +194,6 @@ def unfinished_warm_up(examined: ExaminedConfig) -> Faults:
 def _iterations(examined: ExaminedConfig, epochs: int) -> int | None:
     """The length of a run in iterations, if its data are on this machine."""
     data = examined.training_data
-    batch = (examined.cfg.get('train_dataloader') or {}).get('batch_size', 1)
-    return epochs * ceil(len(data) / batch) if data is not None else None
+    batch = (examined.cfg.get('train_dataloader') or {}).get('batch_size') or 1
+    # A stream of images has no length.
+    return epochs * ceil(len(data) / batch) if hasattr(data, '__len__') else None

@@ -116,14 +116,15 @@ def _other_initializations(model: nn.Module, module: str) -> list[str]:
 
 
 def replaced_weights(examined: ExaminedConfig) -> Faults:
-    """Find weights that ``load_from`` overwrites."""
-    state, start = examined.initialized, examined.cfg.get('load_from')
+    """Find weights that ``load_from`` or ``begin_from`` overwrites."""
+    state = examined.initialized
     for source in examined.sources:
         names = state.replaced.get(source.place, ()) if state else ()
         if names:
+            start = examined.sources[-1]
             yield (
-                f'{source.place} and load_from both name weights: {len(names)} tensors of '
-                f'{file_name(source.name)} are replaced by those of {file_name(str(start))}',
+                f'{source.place} and {start.place} both name weights: {len(names)} tensors of '
+                f'{file_name(source.name)} are replaced by those of {file_name(start.name)}',
                 'leave one of them out',
             )
 

@@ -21,46 +21,53 @@ CLASS_COUNT_ARGUMENTS = {
     'panoptic_head': 'num_things_classes',
     'panoptic_fusion_head': 'num_things_classes',
 }
+DEFAULT_QUERIES = 100  # default of `num_queries` in an EoMT, a PMT and a Mask2Former
 
 
 def adapt_model(saved: Config, listing: Listing) -> dict[str, Any]:
     """The section ``model`` of a saved config, with a head for the new classes.
 
-    If the classes are the same, it is unchanged.
+    If the classes and the kind of output are the same, it is unchanged.
 
     Raises:
         ConfigError: if the number of bands of the images is not that of the model.
     """
     model, classes = saved.model.to_dict(), listing.classes
-    bands = len(model['data_preprocessor']['mean'])
+    # MMEngine also reads a preprocessor next to the model.
+    model['data_preprocessor'] = model.get('data_preprocessor') or dict(
+        saved.get('data_preprocessor') or {}
+    )
+    bands = len(model['data_preprocessor'].get('mean') or (0, 0, 0))
     if (listing.bands or 3) != bands:
         taken = 'photographs' if bands == 3 else f'images of {bands} bands'
         raise ConfigError(
             f'--weights: the model takes {taken}, but the images '
             f'have {listing.bands or 3} bands; give others, or --arch for a new model.'
         )
-    stuff, panoptic_head = listing.stuff or 0, model.get('panoptic_head', {})
-    if saved.classes == list(classes) and panoptic_head.get('num_stuff_classes', 0) == stuff:
+    stuff, panoptic_head = listing.stuff or 0, model.get('panoptic_head') or {}
+    is_panoptic, test_cfg = listing.stuff is not None, model.get('test_cfg') or {}
+    is_same = saved.classes == list(classes) and panoptic_head.get('num_stuff_classes', 0) == stuff
+    if is_same and test_cfg.get('panoptic_on', is_panoptic) == is_panoptic:
         return model
-    backbone_has_queries = 'num_queries' in model['backbone']  # then it predicts the classes
+    backbone_predicts = 'num_classes' in model['backbone']  # by its queries
     for section, name in CLASS_COUNT_ARGUMENTS.items():
-        if section in model and (backbone_has_queries or section != 'backbone'):
+        if section in model and (backbone_predicts or section != 'backbone'):
             model[section][name] = len(classes)
             # A published DETR has classifier rows without a class; the new classifier has none.
             model[section].pop('unused_rows', None)
-        if 'num_stuff_classes' in model.get(section, ()):
-            counts = dict(num_things_classes=len(classes) - stuff, num_stuff_classes=stuff)
-            model[section] |= counts
+            if name == 'num_things_classes':
+                counts = dict(num_things_classes=len(classes) - stuff, num_stuff_classes=stuff)
+                model[section] |= counts
     # The last weight is that of the class "no object".
     if 'class_weight' in panoptic_head.get('loss_cls', ()):
         weights = panoptic_head['loss_cls']['class_weight']
         panoptic_head['loss_cls']['class_weight'] = [1.0] * len(classes) + weights[-1:]
-    if 'panoptic_on' in model['test_cfg']:
-        num_queries = (model['backbone'] if backbone_has_queries else panoptic_head)['num_queries']
+    if 'panoptic_on' in test_cfg:
+        querying = model['backbone'] if backbone_predicts else panoptic_head
         model['test_cfg'] |= dict(
-            panoptic_on=listing.stuff is not None,
-            instance_on=listing.stuff is None,
-            max_per_image=min(100, num_queries * len(classes)),
+            panoptic_on=is_panoptic,
+            instance_on=not is_panoptic,
+            max_per_image=min(100, querying.get('num_queries', DEFAULT_QUERIES) * len(classes)),
         )
     return model
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from mmengine.config import Config
 from mmengine.hooks import CheckpointHook, Hook
 from mmengine.registry import TRANSFORMS
 from mmengine.runner import EpochBasedTrainLoop, Runner
@@ -67,7 +68,8 @@ class DurationHook(Hook):
 
 def log_memory(runner: Runner) -> None:
     """Log the memory of a run, see :meth:`.memory.TrainingMemory.log`."""
-    estimate_memory(runner).log(runner.logger, runner.train_dataloader.batch_size)
+    batch_size = runner.train_dataloader.batch_size
+    estimate_memory(runner).log(runner.logger, batch_size, takes_img_size(runner.cfg))
 
 
 def log_duration(runner: Runner) -> None:
@@ -233,16 +235,25 @@ def time_call(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float
 def describe_duration(runner: Runner, seconds: float) -> str:
     """A sentence about the duration and, over an hour, flags that reduce it to about an hour."""
     text = f'The training takes about {time_in_words(seconds)} on this machine.'
-    if seconds <= HOUR:
+    # A resumed run keeps the flags that it began with.
+    if seconds <= HOUR or getattr(runner.train_loop, 'epoch', None):
         return text
     share, flags = HOUR / seconds, []
     side = np.max(runner.cfg.model.backbone.get('img_size') or 0)
     smaller = int(side * math.sqrt(share)) // 32 * 32  # time grows with the area
-    if smaller >= MIN_PROPOSED_SIDE:
+    if smaller >= MIN_PROPOSED_SIDE and takes_img_size(runner.cfg):
         flags.append(f'smaller images by --img-size {smaller}')
-    if isinstance(runner.train_loop, EpochBasedTrainLoop):
-        flags.append(f'fewer epochs by --epochs {max(int(runner.max_epochs * share), 1)}')
+    by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
+    if epochs := int(runner.max_epochs * share) if by_epoch else 0:
+        flags.append(f'fewer epochs by --epochs {epochs}')
     return f'{text} About an hour: {" or ".join(flags)}.' if flags else text
+
+
+def takes_img_size(cfg: Config) -> bool:
+    """Whether ``--img-size`` fits a config. A complete segmentor keeps the size of its weights."""
+    is_complete = bool(cfg.get('load_from')) and 'decode_head' in cfg.model
+    is_of_depth = str(cfg.model.get('type')).endswith('DepthEstimator')
+    return is_of_depth or not is_complete
 
 
 def time_in_words(seconds: float) -> str:

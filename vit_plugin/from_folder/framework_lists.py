@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from anyfolder.readers.listing import Listing
-from anyfolder.readers.records import Records
+from anyfolder.readers.records import ImageRecord, Records
 from vit_plugin.errors import ConfigError
 
 
@@ -12,7 +12,8 @@ def as_text_list(listing: Listing, records: Records, with_labels: bool) -> str:
     """Images as lines of text, each with the number of its class if ``with_labels``.
 
     Raises:
-        ConfigError: for a path that does not fit on a line.
+        ConfigError: for a path that does not fit on a line, or with labels for an image whose class
+            has no training images.
     """
     lines = []
     for record in records:
@@ -23,7 +24,7 @@ def as_text_list(listing: Listing, records: Records, with_labels: bool) -> str:
                 'with a space or ends with one, and a list of images has a path on each line; '
                 'rename it.'
             )
-        lines.append(f'{name} {listing.numbers[record.labels[0]]}' if with_labels else name)
+        lines.append(f'{name} {_number_of(listing, record)}' if with_labels else name)
     return ''.join(f'{line}\n' for line in lines)
 
 
@@ -31,16 +32,30 @@ def as_data_list(listing: Listing, records: Records) -> str:
     """Images as MMEngine's JSON: for images with several classes, or paths that are not UTF-8.
 
     Python reads such paths with lone surrogates, which JSON escapes.
+
+    Raises:
+        ConfigError: for an image with a single class that has no training images.
     """
     rows: list[dict[str, Any]] = []
     for record in records:
-        # One of several classes may be without training images, and so without a number. A single
-        # class always has one.
+        # One of several classes may be without training images, and so without a number.
         labels = [listing.numbers[name] for name in record.labels if name in listing.numbers]
-        rows.append(
-            dict(
-                img_path=listing.name_of(record),
-                gt_label=labels if listing.multi_label else labels[0],
-            )
-        )
+        label = labels if listing.multi_label else _number_of(listing, record)
+        rows.append(dict(img_path=listing.name_of(record), gt_label=label))
     return json.dumps(dict(metainfo=dict(classes=listing.classes), data_list=rows))
+
+
+def _number_of(listing: Listing, record: ImageRecord) -> int:
+    """The number of the only class of an image.
+
+    Raises:
+        ConfigError: if all images of the class were held out, as the only group of a class may be.
+    """
+    name = record.labels[0]
+    if name not in listing.numbers:
+        raise ConfigError(
+            f'--data: {listing.name_of(record)!r} in {str(listing.root)!r} is to validate, and no '
+            f'image to train on has its class {name!r}; add other groups of images of this class, '
+            "or give a folder 'val'."
+        )
+    return listing.numbers[name]

@@ -52,10 +52,15 @@ class TrainingMemory:
         trained = sum(param.nbytes for param in model.parameters() if param.requires_grad)
         self.gradient_and_state_bytes = (1 + ADAMW_STATES) * trained
 
-    def log(self, logger: logging.Logger, batch_size: int) -> None:
+    def log(self, logger: logging.Logger, batch_size: int, takes_img_size: bool = True) -> None:
         """Log the peak with this many images in a step, if the memory of the device is known.
 
         It warns if the peak exceeds the memory.
+
+        Args:
+            logger: the logger.
+            batch_size: images in a step.
+            takes_img_size: whether ``--img-size`` is a remedy.
 
         Raises:
             ConfigError: if the tensors alone exceed the memory of the machine or the GPU.
@@ -74,8 +79,9 @@ class TrainingMemory:
             return
         fitting = int((free - self.gradient_and_state_bytes) / (overhead * self.per_image))
         size = f'--batch-size {fitting}' if fitting > 0 else 'a smaller --arch'
+        smaller = 'a smaller --img-size, ' if takes_img_size else ''
         message += (
-            f': give {size}, a smaller --img-size, or --cfg-options model.backbone.with_cp=True, '
+            f': give {size}, {smaller}or --cfg-options model.backbone.with_cp=True, '
             'which recomputes blocks instead of storing their activations.'
         )
         if self.gradient_and_state_bytes + tensors > free:

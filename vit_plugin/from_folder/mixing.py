@@ -91,7 +91,9 @@ class Mixing(NamedTuple):
     @property
     def summary(self) -> str:
         """A sentence about the phases."""
-        ends = ' and '.join(map(str, self.ends))
+        if not self.ends[-1]:
+            return ' --augment mixes no images in so few epochs; give more --epochs.'
+        ends = ' and '.join(map(str, dict.fromkeys(filter(None, self.ends))))
         return f' Half of the samples mix several images; that changes after epoch {ends}.'
 
 

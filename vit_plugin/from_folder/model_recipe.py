@@ -172,6 +172,9 @@ class ModelRecipe(TaskRecipe):
         start = self.start
         backbone = multispectral_backbone(start, min(self.size), self.listing.bands)
         arguments = {**backbone, **more}
+        if start.weights and not (start.arch or start.wrapped):
+            # A run that states none was trained with the default, whatever a model prefers.
+            arguments.setdefault('numerics', None)
         if start.wrapped:
             arguments.pop('out_type', None)
         elif without_token and not start.arch.startswith('timm://'):

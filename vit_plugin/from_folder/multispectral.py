@@ -50,7 +50,8 @@ def multispectral_backbone(start: StartingPoint, size: int, bands: int) -> Secti
         return backbone
     if start.wrapped:
         raise start.wrapped_error(f'--data: a training on images of {bands} bands')
-    stem = dict(backbone.get('patch_embed', {}), in_channels=bands)
+    given = backbone.get('patch_embed') or {}  # a saved config may have None
+    stem = dict(given, in_channels=bands)
     if stem.get('whitened'):  # principal components of 2 x 2 pixels, with both signs
         stem['channels'] = (8 * bands, *stem['channels'][1:])
     return dict(backbone, patch_embed=stem)

@@ -238,8 +238,12 @@ class FeatureComparison:
     def __init__(self, request: Request, checkpoint: str) -> None:
         self.recipe, self.checkpoint = Pretraining(request), checkpoint
         start, spec = self.recipe.start, self.recipe.spec
+        self.records = self.recipe.listing.train  # reading them finds the window of their values
+        steps = evaluation_pipeline(start, spec.size)
+        if window := self.recipe.probes.window:  # the training applies it, too
+            steps[0] = dict(type='vit_plugin.LoadImage', window=window)
         with DefaultScope.overwrite_default_scope('mmpretrain'):
-            self.prepare = Compose(evaluation_pipeline(start, spec.size))
+            self.prepare = Compose(steps)
             pixels = dict(start.normalization, to_rgb=True)
             self.cfg = dict(
                 type='ImageClassifier', backbone=spec.backbone, data_preprocessor=pixels
@@ -273,7 +277,8 @@ class FeatureComparison:
         """The accuracies in per cent of nearest neighbors by features before and after.
 
         Measured on the validation or held-out images of a folder with class folders. Empty for any
-        other folder, for images with several classes, and for too few images.
+        other folder, for images with several classes, for too few images, and if a held-out class
+        has no training images.
         """
         from vit_plugin.measure.probing import NEIGHBORS, compute_features, probe
 
@@ -282,6 +287,8 @@ class FeatureComparison:
         except ConfigError:  # the folder has no classes
             return []
         if listing.multi_label or len(listing.train) < NEIGHBORS:
+            return []
+        if any(record.labels[0] not in listing.numbers for record in listing.val):
             return []
         scores = []
         for model in self.models():
@@ -297,8 +304,7 @@ class FeatureComparison:
         from vit_plugin.report.pictures import draw_feature_colors, feature_colors, patch_features
         from vit_plugin.report.pictures.figure_files import save_figure
 
-        records = self.recipe.listing.train
-        records = records[:: math.ceil(len(records) / FEATURE_IMAGES)]
+        records = self.records[:: math.ceil(len(self.records) / FEATURE_IMAGES)]
         data = pseudo_collate([self.prepare(dict(img_path=str(record.path))) for record in records])
         images = [image.flip(0).permute(1, 2, 0).numpy() for image in data['inputs']]
         colors = [

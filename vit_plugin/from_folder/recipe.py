@@ -88,7 +88,8 @@ def plan_config(task_recipe: TaskRecipe) -> PlannedConfig:
     if not listing.val:
         del sections['val_cfg'], sections['test_cfg']
     assumptions = start.note_on_assumptions(
-        request.task == DEFAULT_TASK and request.img_size is None
+        size_of_weights=request.task == DEFAULT_TASK and request.img_size is None,
+        pixels_of_weights=not listing.bands,  # the values of bands are computed from the images
     )
     validations = math.ceil(task_recipe.epochs / validation_interval(task_recipe.epochs, share))
     return PlannedConfig(

@@ -27,11 +27,12 @@ from vit_plugin.weights.saved_settings import (
     training_settings,
 )
 from vit_plugin.weights.wrapped_model import wrapped_model
-from vit_plugin.zoo.data_config import data_config_of
+from vit_plugin.zoo.data_config import data_config_of, known_mean_std
 
 from .small_hybrids import small_hybrid
 
 POOLED_OUT_TYPES = ('cls_token', 'avg_featmap')  # outputs that a classifier uses without a neck
+DEFAULT_ARCH = 'B/16'  # the default of VisionTransformer
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class StartingPoint:
         checkpoint = self._checkpoint
         if not (self.is_wrapped_classifier and checkpoint):
             return []
-        return [*as_run(checkpoint).dataset_meta.get('classes', ())]
+        return list(as_run(checkpoint).dataset_meta.get('classes') or ())
 
     @cached_property
     def saved_settings(self) -> Section:
@@ -227,8 +228,17 @@ class StartingPoint:
             cfg.tasks = ['panoptic']
         elif hasattr(head, 'class_layers'):
             cfg.tasks = ['instance' if 'masks' in getattr(head, 'outputs', ()) else 'detection']
-        cfg.classes = list(checkpoint.dataset_meta.get('classes', ()))
+        cfg.classes = list(checkpoint.dataset_meta.get('classes') or ())
         return cfg if {*cfg.get('tasks', ())} & {*self.continued_tasks} else None
+
+    @property
+    def continued_img_size(self) -> int | tuple[int, int]:
+        """The ``img_size`` of the complete model's backbone: stated, or by its arch."""
+        assert self.continued_cfg is not None
+        backbone = self.continued_cfg.model.backbone.to_dict()
+        if (stated := backbone.get('img_size')) is not None:
+            return stated
+        return parse_arch(backbone.get('arch', DEFAULT_ARCH)).complete().img_size
 
     @cached_property
     def saved_backbone(self) -> Section:
@@ -240,6 +250,7 @@ class StartingPoint:
         if arguments:
             with torch.device('meta'):
                 VisionTransformer(**arguments)
+            arguments.setdefault('arch', DEFAULT_ARCH)
         return arguments
 
     @cached_property
@@ -250,7 +261,8 @@ class StartingPoint:
     @cached_property
     def pixels(self) -> Section:
         """The preprocessing, see :func:`~vit_plugin.zoo.data_config.data_config_of`."""
-        return data_config_of(self.arch, self.opened)
+        # An empty name would be read as the working directory.
+        return data_config_of(self.arch or None, self.opened)
 
     @property
     def normalization(self) -> Section:
@@ -271,21 +283,23 @@ class StartingPoint:
         )
         return size if isinstance(size, int) else max(size)
 
-    def note_on_assumptions(self, size_of_weights: bool) -> str:
+    def note_on_assumptions(self, size_of_weights: bool, pixels_of_weights: bool = True) -> str:
         """A note on preprocessing that the weights do not state, or ''.
 
         Args:
             size_of_weights: whether the image size is that of the weights.
+            pixels_of_weights: whether mean and deviation are those of the weights.
         """
         known = self.weights is None or self.weights.startswith(('timm://', 'hf://'))
         if known or self.continued_cfg or self.wrapped:
             return ''
-        needed = dict(
-            mean='mean and deviation', **(dict(img_size='size') if size_of_weights else {})
-        )
-        missing = ' and the '.join(
-            words for key, words in needed.items() if key not in self.saved_settings
-        )
+        needed = []
+        states_mean = 'mean' in self.saved_settings or known_mean_std(None, self.opened)
+        if pixels_of_weights and not states_mean:
+            needed.append('mean and deviation')
+        if size_of_weights and 'img_size' not in self.saved_settings:
+            needed.append('size')
+        missing = ' and the '.join(needed)
         if not missing:
             return ''
         return (

@@ -201,6 +201,10 @@ class TaskRecipe:
             f'{counted(steps, "step")}, images within {width} x '
             f'{height} pixels.'
         )
+        if self.request.balance:
+            text += (
+                ' --balance repeats images of rare classes, so that an epoch may have more steps.'
+            )
         if listing.bands:
             text += (
                 f' Images of {counted(listing.bands, "band")}: mean and deviation of each are in '

@@ -35,8 +35,9 @@ class PicturesHook(Hook):
         interval: draw at every ``interval``-th validation, beginning with the first.
 
     Raises:
-        ConfigError: if a picture is unknown; after a validation, if the model is sharded or there
-            is no such sample; when it draws, if the model has no such picture.
+        ConfigError: if a picture is unknown, or if there are no samples to draw; after a
+            validation, if the model is sharded or there is no such sample; when it draws, if the
+            model has no such picture.
     """
 
     priority = 'ABOVE_NORMAL'  # before the EMAHook restores the model's own weights
@@ -52,6 +53,11 @@ class PicturesHook(Hook):
             raise ConfigError(
                 f'PicturesHook: there is no picture {unknown[0]!r}; give some of '
                 f'{", ".join([*PER_IMAGE, *ACROSS_IMAGES])}.'
+            )
+        if samples is not None and not len(samples) and {*pictures} - {'posembed'}:
+            raise ConfigError(
+                'PicturesHook: samples=[] leaves nothing to draw; give some, as samples=[0], or '
+                'leave it out.'
             )
         self.pictures, self.samples, self.interval = tuple(pictures), samples, interval
         self._validations = 0

@@ -257,12 +257,17 @@ def _saves_best(runner: Runner) -> bool:
 
 
 def _next_command(runner: Runner) -> str:
-    """The command to suggest after a run: predict an image of the data, or else test the model."""
+    """The command to suggest after a run: predict an image of the data, or else test the model.
+
+    After a pre-training it is a training, since no test says how to read an image.
+    """
     loader = runner.train_dataloader if runner._val_loop is None else runner.val_dataloader
     dataset = getattr(loader.dataset, 'unseeded', loader.dataset)
     image = dataset.get_data_info(0).get('img_path') if hasattr(dataset, 'get_data_info') else None
     if not (image and Path(image).is_file()):
         return f'test {shlex.quote(runner.work_dir)}'
+    if not runner.cfg.get('test_dataloader'):
+        return f'train --data FOLDER --weights {shlex.quote(runner.work_dir)}'
     return f'infer {shlex.quote(runner.work_dir)} {shlex.quote(image)} --out pictures'
 
 

@@ -1,6 +1,7 @@
 """The Gradio components of the page, built without a browser."""
 
 import sys
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -23,7 +24,7 @@ def test_missing_gradio_raises_with_its_extra(tiny, monkeypatch):
         browser.build_page(tiny_classifier(tiny), 'title')
 
 
-def test_examples_are_test_images(tiny, tmp_path):
+def test_examples_are_test_images(tiny, tmp_path, monkeypatch):
     for i in range(5):
         cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3), dtype=np.uint8))
     (tmp_path / 'val.txt').write_text(''.join(f'{i}.png 0\n' for i in range(5)))
@@ -36,6 +37,9 @@ def test_examples_are_test_images(tiny, tmp_path):
     )
     assert browser.find_examples(model) == [str(tmp_path / f'{i}.png') for i in (0, 2, 4)]
     model.cfg.test_dataloader.dataset.ann_file = 'of another machine.txt'
+    assert browser.find_examples(model) == []
+    # A data set of torch has no paths of its images.
+    monkeypatch.setattr(browser, 'DATASETS', SimpleNamespace(build=lambda dataset: [1, 2, 3]))
     assert browser.find_examples(model) == []
 
 

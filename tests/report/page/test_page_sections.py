@@ -18,6 +18,12 @@ pytest.importorskip('mmpretrain')
 PICTURES = ['attention', 'rollout', 'features']
 
 
+@pytest.fixture(autouse=True)
+def no_reader(monkeypatch):
+    """Models of these tests say that they have a pipeline, and have none."""
+    monkeypatch.setattr(TrainedModel, '_reader', None)
+
+
 @pytest.fixture
 def image() -> PreparedImage:
     pixels = np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8)

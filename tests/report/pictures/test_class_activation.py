@@ -1,5 +1,7 @@
 """Grad-CAM for classifiers of all heads, which leaves the gradients of the model alone."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from rejection import rejects
@@ -59,3 +61,6 @@ def test_invalid_input_raises(tiny):
         class_activation(classifier(tiny), images, [3])
     with rejects('this is a VisionTransformer'):
         class_activation(classifier(tiny).backbone, images)
+    self_supervised = SimpleNamespace(head=torch.nn.Identity(), extract_feat=tuple)
+    with rejects('cam needs a classifier with its head, but this is a SimpleNamespace'):
+        class_activation(self_supervised, images)

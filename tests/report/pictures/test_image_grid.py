@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vit_plugin.report.pictures.annotations import Annotations
+from vit_plugin.report.pictures.annotations import Annotations, Instances
 from vit_plugin.report.pictures.figure_files import save_figure
 from vit_plugin.report.pictures.image_grid import MAX_LEGEND_CLASSES, Panel, draw_grid
 
@@ -38,3 +38,19 @@ def test_legends_list_the_classes_of_the_maps():
 def test_letters_that_the_font_lacks_raise_no_warning(tmp_path):
     save_figure(draw_grid([Panel(IMAGE, Annotations((6, 8)), '猫')]), tmp_path / 'cat.png')
     assert (tmp_path / 'cat.png').stat().st_size > 1000
+
+
+def test_names_of_files_with_combining_marks_are_not_reversed():
+    """Some systems store é as e and an accent, which belongs to the letter before it."""
+    figure = draw_grid([Panel(IMAGE, Annotations((6, 8)), '', file='e\u0301a.png')])
+    assert figure.axes[0].title.get_text() == '\u00e9a.png'
+    figure = draw_grid([Panel(IMAGE, Annotations((6, 8)), '', file=f'{"0" * 90}1.png')])
+    assert figure.axes[0].title.get_text() == f'…{"0" * 38}1.png'
+
+
+def test_boxes_of_the_class_with_the_number_of_ignored_pixels_are_in_the_legend():
+    boxes = Instances(np.array([[0.0, 0.0, 4.0, 4.0]]), np.array([255]))
+    figure = draw_grid(
+        [Panel(IMAGE, Annotations((6, 8), instances=boxes), '')], [f'c{i}' for i in range(300)]
+    )
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ['c255']

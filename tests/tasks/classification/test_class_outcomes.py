@@ -67,3 +67,10 @@ def test_multi_label_images_have_no_confusion_matrix():
     assert [row['f1'] for row in outcomes.scores()['per_class']] == [100, 0, 0]
     assert outcomes.errors()[0] == pytest.approx(-np.log(0.9) - np.log(0.1) - np.log(0.2))
     assert outcomes.panels(0, IMAGE)[0].title == 'cat 0.90, dog 0.80; true: cat, cow'
+
+
+def test_predictions_without_scores_are_named():
+    data_sample = DataSample().set_gt_label(0).set_pred_label(1)
+    outcomes = outcomes_of(data_sample)
+    assert outcomes.panels(0, IMAGE)[0].title == 'dog; true: cat'
+    assert outcomes.errors() == {0: 1}

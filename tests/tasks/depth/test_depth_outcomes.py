@@ -39,3 +39,10 @@ def test_disparities_are_fitted_before_scoring():
     true = torch.rand(4, 5, generator=torch.Generator().manual_seed(0)) + 1
     outcomes.add(0, sample(true.tolist(), (3 / true + 2).tolist()))
     assert outcomes.errors()[0] == pytest.approx(0, abs=1e-3)
+
+
+def test_disparity_that_is_the_same_everywhere_has_an_error():
+    outcomes = DepthOutcomes((), 1)
+    outcomes.target = 'disparity'
+    outcomes.add(0, sample([[1.0, 2.0]], [[0.0, 0.0]]))
+    assert outcomes.errors()[0] == pytest.approx(100 / 3)  # the mean of 1 and 1 / 2 is 3 / 4

@@ -53,9 +53,9 @@ def find_examples(trained: TrainedModel) -> list[str]:
     try:
         with in_scope(trained.cfg.default_scope):
             data = DATASETS.build(dataset)
-    except Exception:  # noqa: BLE001  a data set of another machine
+        infos = [data.get_data_info(i) for i in evenly_spaced(len(data), NUM_EXAMPLES)]
+    except Exception:  # noqa: BLE001  a data set of another machine, or one without paths
         return []
-    infos = map(data.get_data_info, evenly_spaced(len(data), NUM_EXAMPLES))
     paths = [info.get('img_path') for info in infos]
     return [path for path in paths if path and Path(path).is_file()]
 

@@ -14,7 +14,9 @@ from .attention_maps import eval_mode
 
 def is_classifier(model: nn.Module) -> bool:
     """True if a model is a classifier of MMPretrain with its head."""
-    return getattr(model, 'head', None) is not None and hasattr(model, 'extract_feat')
+    # The head of a self-supervised model only computes a loss.
+    head = getattr(model, 'head', None)
+    return hasattr(head, 'predict') and hasattr(model, 'extract_feat')
 
 
 def class_activation(

@@ -62,12 +62,8 @@ def draw_grid(
     aspects = [panel.image.shape[1] / panel.image.shape[0] for panel in panel_list]
     aspect = float(np.clip(np.median(aspects), 0.6, 1.8))
     title_lines = max(len([*filter(None, (panel.file, panel.title))]) for panel in panel_list)
-    untinted = {IGNORED_PIXEL, *background_of(enumerate(classes))}
-    present_classes = [
-        label
-        for label in _classes_of(panel.annotations for panel in panel_list)
-        if label not in untinted
-    ]
+    untinted = [IGNORED_PIXEL, *background_of(enumerate(classes))]
+    present_classes = _classes_of((panel.annotations for panel in panel_list), untinted)
     errors = ERRORS if any(panel.annotations.errors is not None for panel in panel_list) else {}
     entries = min(len(present_classes), MAX_LEGEND_CLASSES + 1) + len(errors)
     figure, all_axes = panels(
@@ -82,8 +78,8 @@ def draw_grid(
         axes.imshow(
             draw_annotations(panel.image, panel.annotations, classes), interpolation='antialiased'
         )
-        # Names of files differ at the end, so they are shortened at the beginning.
-        file = shortened(panel.file[::-1], MAX_TITLE_LETTERS)[::-1]
+        # Names of files differ at the end.
+        file = shortened(panel.file, MAX_TITLE_LETTERS, keep_end=True)
         title = shortened(panel.title, MAX_TITLE_LETTERS)
         axes.set_title(
             '\n'.join(filter(None, (file, title))),
@@ -99,11 +95,15 @@ def draw_grid(
     return figure
 
 
-def _classes_of(annotations: Iterable[Annotations]) -> list[int]:
-    """The classes of pixels and boxes, the most frequent first."""
+def _classes_of(annotations: Iterable[Annotations], untinted: Sequence[int]) -> list[int]:
+    """The classes of pixels and boxes, the most frequent first.
+
+    Pixels of the classes in ``untinted`` have no color, and boxes of all classes have one.
+    """
     arrays = [np.empty(0, int)]
     for annotation in annotations:
-        arrays += [] if annotation.map is None else [annotation.map.ravel()]
+        if annotation.map is not None:
+            arrays.append(annotation.map[~np.isin(annotation.map, untinted)])
         arrays += [] if annotation.instances is None else [annotation.instances.labels]
     labels, counts = np.unique(np.concatenate(arrays), return_counts=True)
     return labels[np.argsort(-counts, kind='stable')].tolist()

@@ -80,10 +80,15 @@ def abbreviated(number: float) -> str:
     return f'{number / 1e3:g}k'
 
 
-def shortened(name: str, length: int) -> str:
-    """Shorten a name to at most this many characters, printable and drawable."""
+def shortened(name: str, length: int, keep_end: bool = False) -> str:
+    """Shorten a name to at most this many characters, printable and drawable.
+
+    Its beginning is kept, or with ``keep_end`` its end.
+    """
     name, _ = for_matplotlib(printable(name))
-    return name if len(name) <= length else f'{name[: length - 1]}…'
+    if len(name) <= length:
+        return name
+    return f'…{name[len(name) - length + 1 :]}' if keep_end else f'{name[: length - 1]}…'
 
 
 def for_matplotlib(text: str) -> tuple[str, list[str]]:

@@ -84,13 +84,9 @@ class ClassOutcomes(Outcomes):
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
         seen = self._seen[position]
-        predicted = (
-            ', '.join(
-                f'{self.name(label)} {score:.2f}'
-                for label, score in zip(seen.predicted, seen.scores, strict=False)
-            )
-            or 'nothing'
-        )
+        scores = [f' {score:.2f}' for score in seen.scores] or [''] * len(seen.predicted)
+        names = map(self.name, seen.predicted)
+        predicted = ', '.join(map(''.join, zip(names, scores, strict=True))) or 'nothing'
         is_right = set(seen.true) == set(seen.predicted)
         title = (
             predicted

@@ -44,7 +44,9 @@ class DepthOutcomes(KeptMaps):
         error: float | None = None
         if known.any():
             if self.target == 'disparity':
-                scale, shift = np.polyfit(predicted[known], 1 / true[known], 1)
+                # Unlike np.polyfit, it takes a prediction that is 0 everywhere.
+                columns = np.stack((predicted[known], np.ones(known.sum())), axis=1)
+                scale, shift = np.linalg.lstsq(columns, 1 / true[known], rcond=None)[0]
                 # No prediction is farther than the farthest true pixel, or behind the camera.
                 predicted = 1 / np.maximum(scale * predicted + shift, 1 / true.max())
             error = 100 * float((np.abs(predicted - true)[known] / true[known]).mean())

@@ -77,8 +77,8 @@ class DepthRecipe(MapRecipe):
     @cached_property
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized, at most a complete model's."""
-        saved = self.start.continued_cfg
-        largest = np.max(saved.model.backbone.img_size) if saved else MAX_DEPTH_SIDE
+        start = self.start
+        largest = np.max(start.continued_img_size) if start.continued_cfg else MAX_DEPTH_SIDE
         return image_scale(self.listing, largest, self.request.img_size)
 
     @cached_property

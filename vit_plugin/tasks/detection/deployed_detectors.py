@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torchvision.ops import box_convert
 
-from vit_plugin.deploy.deployed_module import INPUTS, Deployed, Outputs
+from vit_plugin.deploy.deployed_module import INPUTS, Deployed, Outputs, largest
 
 
 class DeployedBoxes(Deployed):
@@ -79,7 +79,7 @@ class DeployedDETR(DeployedBoxes):
         for actual, expected in zip(found[3:], wanted[3:], strict=True):  # masks, if there are any
             distances = (actual - expected).abs().amax((2, 3)).flatten()
             distances = distances / expected.abs().max().clamp(min=1e-6)
-            difference = max(difference, box_distance(distances))
+            difference = largest([difference, box_distance(distances)])
         return difference
 
     def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:

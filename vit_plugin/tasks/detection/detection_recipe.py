@@ -87,7 +87,7 @@ class DetectionRecipe(ModelRecipe):
         """The width and height within which images are resized, or to which they are stretched."""
         if saved := self.start.continued_cfg:
             side = self.request.img_size
-            return (side, side) if side else tuple(find_resize(saved)['scale'])
+            return (side, side) if side else find_resize(saved)['scale']
         if default := self.task_model.side or self.training_images.side:
             side = self.request.img_size or default
             return side, side
@@ -213,6 +213,18 @@ def resizing_steps(resize: Section, epochs: int) -> Pipeline:
 
 
 def find_resize(saved: Config) -> Section:
-    """The step of a config's test pipeline that resizes an image."""
-    steps = saved.test_dataloader.dataset.pipeline
-    return next(step for step in steps if step['type'] == 'Resize')
+    """The scale and ``keep_ratio`` of the step of a config's test pipeline that resizes an image.
+
+    Raises:
+        ConfigError: if no step has a scale.
+    """
+    loader = saved.get('test_dataloader') or {}
+    for step in (loader.get('dataset') or {}).get('pipeline') or ():
+        if step['type'].rpartition('.')[2] == 'Resize' and (scale := step.get('scale')):
+            # The defaults are MMCV's.
+            scale = (scale, scale) if isinstance(scale, int) else tuple(scale)
+            return dict(scale=scale, keep_ratio=step.get('keep_ratio', False))
+    raise ConfigError(
+        '--weights: the test pipeline in the config of the weights has no Resize with a scale; '
+        'give --arch to take the backbone alone.'
+    )

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import ClassVar
 
@@ -56,6 +57,12 @@ class PanopticRecipe(DetectionRecipe):
                     f'the images of {split} are in several folders, and --task panoptic '
                     'takes those of each split from one; put them into one.'
                 )
+            names = Counter(png_of(path) for path in {record.path for record in records})
+            if names and (most := names.most_common(1)[0])[1] > 1:
+                raise ConfigError(
+                    f'two images of {split} differ only in their suffix, and MMDetection would '
+                    f'take {most[0]!r} as the PNG of both; rename one.'
+                )
 
     def model(self) -> Section:
         """The detector's model, with padding that has no class.
@@ -63,7 +70,7 @@ class PanopticRecipe(DetectionRecipe):
         A Mask2Former that was saved without a ``train_cfg`` gets MMDetection's.
         """
         model = super().model()
-        if model['panoptic_head']['type'] == 'Mask2FormerHead' and not model['train_cfg']:
+        if model['panoptic_head']['type'] == 'Mask2FormerHead' and not model.get('train_cfg'):
             train_cfg = framework_model(MMDET_MASK2FORMER)['train_cfg']
             model['train_cfg'] = train_cfg | dict(num_points=mask_points_for(self.size))
         model['data_preprocessor'] |= dict(mask_pad_value=0, pad_seg=True, seg_pad_value=255)

@@ -49,8 +49,10 @@ class SegmentationRecipe(MapRecipe):
                 raise ConfigError(
                     '--img-size: a complete model keeps the size of its weights; leave it out.'
                 )
-            side = saved.model.backbone.img_size
-            return tuple(saved.model.test_cfg.get('crop_size', (side, side)))[::-1]
+            side = self.start.continued_img_size
+            whole = (side, side) if isinstance(side, int) else side
+            test_cfg = saved.model.get('test_cfg') or {}
+            return tuple(test_cfg.get('crop_size') or whole)[::-1]
         return image_scale(self.listing, MAX_MAP_SIDE, self.request.img_size)
 
     @property
