@@ -14,6 +14,7 @@ import pytest
 import torch
 from gpu_waits import Waits
 from mmengine.structures import InstanceData
+from rejection import rejects
 from torch import Tensor
 
 from vit_plugin.projects.d_fine.d_fine_head import DFINEHead
@@ -324,6 +325,18 @@ def test_ious_of_a_matching_are_computed_once(joint, monkeypatch):
     if joint:  # boxes have other matches than classes
         expected += is_noised.count(False)
     assert calls == expected
+
+
+@pytest.mark.parametrize('variant', ['rt_detr', 'd_fine'])
+def test_heads_must_divide_the_channels(variant):
+    with rejects('decoder: num_heads=3 must divide 16 channels'):
+        head(variant, decoder=dict(num_heads=3))
+
+
+@pytest.mark.parametrize('name', ['up', 'scale'])
+def test_distributions_without_width_raise(name):
+    with rejects(f'distributions.{name}=0.0 must be greater than 0'):
+        head(distributions={name: 0.0})
 
 
 def test_a_step_waits_only_for_its_matching():

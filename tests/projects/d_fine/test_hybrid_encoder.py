@@ -94,6 +94,16 @@ def test_twin_convolutions_are_fused_by_optimize(kind, frozen):
     assert [*neck.state_dict()] == names
 
 
+@pytest.mark.parametrize('norm_cfg', [dict(type='GN', num_groups=2), dict(type='BN', affine=False)])
+def test_twin_convolutions_stay_if_their_norms_cannot_be_folded(norm_cfg):
+    neck = encoder(norm_cfg=norm_cfg).eval()
+    with torch.no_grad():
+        expected = neck(maps())
+        with precomputed(neck):
+            assert_close_maps(neck(maps()), expected)
+        assert_close_maps(optimize(neck)(maps()), expected)
+
+
 def test_twin_convolutions_learn_after_optimize():
     neck = optimize(encoder(kind='split').eval()).train()
     sum(out.square().mean() for out in neck(maps())).backward()
@@ -105,6 +115,7 @@ def test_twin_convolutions_learn_after_optimize():
     [
         (dict(projects=False), r'in_channels=\[8, 16, 24\] must all be 16'),
         (dict(attended=(3,)), r'attended=\[3\] must be from 0 to 2'),
+        (dict(num_heads=3), 'num_heads=3 must divide out_channels=16'),
         (dict(kind='elan4'), 'kind'),
     ],
 )

@@ -6,13 +6,18 @@
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 import json
+from types import SimpleNamespace
 
 import pytest
+from mmengine.registry import MODELS
 from rejection import rejects
 from safetensors.torch import load_file
+from torch import nn
 
 from benchmarks import exported_families
 from vit_plugin.deploy.hub.publishing import publish
+from vit_plugin.projects.d_fine.d_fine_head import DFINEHead
+from vit_plugin.projects.d_fine.to_transformers import BACKBONE_WRITERS, real_time_folder
 from vit_plugin.weights.hub import HUB_CONFIG, HUB_WEIGHTS
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -51,6 +56,7 @@ def test_published_folder_has_config_processor_and_weights(tmp_path):
         ('ECDet', "has no decoder 'ecdet' on ECViT"),
         ('RT-DETR', "has no decoder 'rt_detr' on HGNetV2"),
         ('LW-DETR', 'this is a detector with a LWDETRHead, whose folder is not written'),
+        ('Faster R-CNN', 'this is a detector with a FasterRCNN, whose folder is not written'),
     ],
 )
 def test_detectors_that_cannot_be_written_for_transformers_raise(family, words, tmp_path):
@@ -71,3 +77,31 @@ def test_resize_that_keeps_the_ratio_raises(tmp_path):
     source = str(exported_families.save('D-FINE', test, tmp_path / 'epoch_1.pth'))
     with rejects('--to hf: its pipeline .* is not a resize'):
         publish(source, str(tmp_path / 'folder'), 'hf')
+
+
+def test_default_arguments_are_those_of_the_neck():
+    """``LiteEncoder`` has other defaults than ``HybridEncoder``."""
+    lite_encoder = pytest.importorskip('vit_plugin.projects.deimv2.lite_encoder')
+    options = dict(num_classes=3, variant='deimv2_transformers', in_channels=(128, 128))
+    model = nn.Module()
+    model.backbone = MODELS.build(dict(exported_families.HGNET, out_indices=[3]))
+    model.neck = lite_encoder.LiteEncoder([16])
+    model.bbox_head = DFINEHead(**options, embed_dims=16, decoder=dict(num_layers=1, num_heads=2))
+    section = dict(
+        backbone=exported_families.HGNET,
+        neck=dict(type='vit_plugin.LiteEncoder', in_channels=[16]),
+        bbox_head=options,
+    )
+    fields, weight_format = real_time_folder(model, section, lambda *_: {})
+    assert weight_format == 'hf_deimv2_cnn'
+    assert (fields['encoder_type'], fields['encoder_hidden_dim']) == ('lite', 128)
+    del model.neck
+    with rejects('only on the maps of HybridEncoder or LiteEncoder'):
+        real_time_folder(model, section, lambda *_: {})
+
+
+def test_blocks_of_an_adapter_are_those_of_the_built_one():
+    """The config may leave ``out_indices`` out, or have a number."""
+    backbone = SimpleNamespace(out_indices=(3,), detail=[SimpleNamespace(conv=nn.Conv2d(3, 4, 3))])
+    fields = BACKBONE_WRITERS['SpatialTuningAdapter'](backbone, {}, lambda *_: {})
+    assert fields['backbone_config']['out_indices'] == [4]

@@ -1,5 +1,7 @@
 """Depth heads take the maps of any backbone, and read the class token as in the paper."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from rejection import rejects
@@ -74,7 +76,7 @@ def test_linear_head_predicts_the_weighted_mean_of_the_bins():
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (dict(in_channels=(8, 8), strides=(8,)), 'one value for each map, but 2, 1 and 0'),
+        (dict(in_channels=(8, 8), strides=(8,)), 'have one value for each map, but 2 and 1'),
         (dict(in_channels=(8, 8, 8), strides=(4, 6, 16)), 'stride 4 does not become'),
         (
             dict(in_channels=(8, 16), strides=(4, 8), level_channels=(4, 16)),
@@ -85,3 +87,12 @@ def test_linear_head_predicts_the_weighted_mean_of_the_bins():
 def test_incompatible_maps_raise(arguments, message):
     with rejects(message):
         DPTDepthHead(**arguments)
+
+
+def test_losses_of_one_name_are_added():
+    loss = dict(type='vit_plugin.SiLogLoss')
+    head = LinearDepthHead((32,), max_depth=10.0, num_bins=8, loss_decode=[loss] * 2)
+    maps, true = [torch.randn(1, 32, 2, 2)], torch.ones(1, 8, 8)
+    sample = SimpleNamespace(gt_depth_map=SimpleNamespace(data=true))
+    losses = head.loss(maps, [sample], None)
+    torch.testing.assert_close(losses['loss_silog'], 2 * head.losses[0](head(maps), true[None]))

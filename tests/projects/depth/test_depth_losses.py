@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from rejection import rejects
 
 from vit_plugin.models import ScaleShiftInvariantLoss, SiLogLoss
 from vit_plugin.projects.depth.depth_losses import fit_scale_and_shift
@@ -77,3 +78,9 @@ def test_scale_and_shift_are_recovered_by_the_fit():
     predicted = torch.rand(50)
     scale, shift = fit_scale_and_shift(predicted, 2 * predicted + 0.5)
     torch.testing.assert_close(torch.stack((scale, shift)), torch.tensor([2.0, 0.5]))
+
+
+@pytest.mark.parametrize('loss', [ScaleShiftInvariantLoss, SiLogLoss])
+def test_names_without_loss_raise(loss):
+    with rejects("loss_name='depth' must match pattern"):
+        loss(loss_name='depth')

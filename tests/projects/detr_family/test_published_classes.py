@@ -42,3 +42,16 @@ def test_default_names_are_ignored_if_the_count_is_that_of_coco(count):
     weights = {'some.layer.weight': torch.ones(2, 2)}
     published = Published(Checkpoint('a', weights, dict(config=dict(id2label=labels))))
     assert stated_names(published) == (labels if count == 3 else {})
+
+
+def test_names_without_a_row_are_reported(monkeypatch):
+    messages: list[str] = []
+    monkeypatch.setattr(
+        'vit_plugin.projects.detr_family.published_classes.print_log',
+        lambda text, *_: messages.append(text),
+    )
+    assert DetectorClasses(2, {0: 'cat', 1: 'dog'}).names == ['cat', 'dog']
+    assert messages == []
+    assert DetectorClasses(2, {0: 'cat', 1: 'dog', 2: 'owl'}).names == ['cat', 'dog']
+    assert len(messages) == 1
+    assert 'owl' in messages[0]

@@ -6,7 +6,7 @@ from tiny_models import TINY_SIZES, model_facts
 from vit_plugin.projects.detr_family.query_maps import query_maps
 
 TIMM = dict(type='vit_plugin.TimmBackbone')
-PLAIN = dict(TINY_SIZES, num_layers=4, patch_size=16)
+PLAIN = dict(TINY_SIZES, num_layers=4)
 
 
 @pytest.mark.parametrize('name', ['resnet10t', 'test_efficientnet'])
@@ -18,10 +18,11 @@ def test_cnn_gives_its_last_three_maps(name):
     assert facts.meta_backbone.strides[neck['start_level']] == 8
 
 
-def test_vit_gives_one_map_of_four_depths():
-    facts = model_facts(dict(arch=PLAIN), (128, 128))
+@pytest.mark.parametrize('patch_size', [16, 2])
+def test_vit_gives_one_map_of_four_depths(patch_size):
+    facts = model_facts(dict(arch=dict(PLAIN, patch_size=patch_size)), (128, 128))
     backbone, neck, strides = query_maps(facts, 96, dict(type='LN2d'))
-    assert (strides, backbone['out_indices']) == ([16], (0, 1, 2, 3))
+    assert (strides, backbone['out_indices']) == ([patch_size], (0, 1, 2, 3))
     assert neck == dict(
         type='vit_plugin.C2fProjector',
         in_channels=[32] * 4,

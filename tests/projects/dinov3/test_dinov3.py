@@ -201,6 +201,11 @@ def test_zero_gram_weight_has_no_anchor():
     assert losses.keys() == {'loss_views', 'loss_patches', 'loss_koleo'}
 
 
+def test_views_of_partial_patches_raise():
+    with rejects('large views of 18 x 18 pixels are not of whole patches of 4 pixels'):
+        build().loss([view.float() for view in views(18, 18)])
+
+
 def test_hybrid_backbone_raises():
     hybrid = dict(
         BACKBONE, patch_embed=dict(type='ConvEmbed', channels=(8, 16), strides=(2, 2)), img_size=16

@@ -382,6 +382,14 @@ class NoMaps(nn.Module):
             lambda: build(dict(source=TEST_VIT, dtype='int8'), [loss('Map')]),
             "dtype='int8' must be",
         ),
+        (
+            lambda: build(dict(source=teacher_of_maps(), arch='B/16'), [loss('Map')]),
+            'the config of a model already; leave its arch and config out',
+        ),
+        (
+            lambda: build(dict(source=TEST_VIT, config='none.py'), [loss('Map')]),
+            "There is no config file 'none.py'",
+        ),
     ],
 )
 def test_wrong_pairs_raise(make, words):

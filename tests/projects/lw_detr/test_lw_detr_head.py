@@ -289,6 +289,8 @@ def test_fewer_queries_and_layers_may_predict():
             dict(decoder=dict(num_point=2)),
             r'decoder takes no num_point \(given num_point=2\); did you mean num_points\?',
         ),
+        (dict(decoder=dict(num_heads=3)), 'decoder.num_heads=3 must divide embed_dims=8'),
+        (dict(decoder=dict(num_cross_heads=3)), 'decoder.num_cross_heads=3 must divide'),
         (dict(num_queries=65), '65 queries, and the maps only 64 positions'),
         (dict(num_levels=2), r'but takes num_levels=2 maps of embed_dims=8'),
         (dict(embed_dims=32), r'but takes num_levels=1 maps of embed_dims=32'),

@@ -132,9 +132,20 @@ def test_the_background_is_scored_if_configured():
     assert evaluate([(square(4), square(4))], ignore_background=False).keys() >= {'Dice.background'}
 
 
+def test_slices_of_several_sizes_raise():
+    pairs = [(np.ones((4, 4), int),) * 2, (np.ones((4, 5), int),) * 2]
+    with rejects(r"slices of case 'a' have the sizes \[\(4, 4\), \(4, 5\)\]"):
+        evaluate(pairs, metas=[dict(case='a')] * 2)
+
+
 def test_spacing_of_another_length_raises():
     with rejects('spacing=.* has 3 values, but a case has 2 axes'):
         evaluate([(square(4), square(4))], spacing=(1, 1, 1))
+
+
+def test_no_class_but_an_ignored_background_raises():
+    with rejects('ignore_background leaves out the only class'):
+        evaluate([(square(4), square(4))], classes=('organ',))
 
 
 @pytest.mark.nightly

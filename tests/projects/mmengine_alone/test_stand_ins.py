@@ -70,6 +70,12 @@ def test_losses_and_gradients_are_equal(name, arguments, target):
     assert torch.equal(*gradients)
 
 
+def test_smoothing_for_other_classes_raises():
+    loss = build_ours('LabelSmoothLoss', label_smooth_val=0.1, num_classes=4)
+    with rejects('num_classes=4, but the head has 3; leave it out'):
+        loss(LOGITS, LABELS, avg_factor=6)
+
+
 @pytest.mark.parametrize(
     ('name', 'labels'),
     [('LinearClsHead', [[0], [2], [1]]), ('MultiLabelLinearClsHead', [[0, 1], [2], [0, 2]])],
@@ -88,6 +94,16 @@ def test_heads_are_equal(name, labels):
     predictions = [head.predict(features) for head in heads]
     for ours, expected in zip(*predictions, strict=True):
         assert torch.equal(ours.pred_score, expected.pred_score)
+        assert torch.equal(ours.pred_label, expected.pred_label)
+
+
+@pytest.mark.parametrize('options', [dict(topk=2), dict(thr=0.4), dict(thr=0.4, topk=2)])
+def test_labels_of_several_classes_are_equal(options):
+    name, sizes = 'MultiLabelLinearClsHead', dict(num_classes=3, in_channels=5)
+    heads = build_both('MODELS', name, **sizes, **options)
+    heads[0].load_state_dict(heads[1].state_dict())
+    features = (torch.randn(3, 5),)
+    for ours, expected in zip(*(head.predict(features) for head in heads), strict=True):
         assert torch.equal(ours.pred_label, expected.pred_label)
 
 
@@ -204,6 +220,14 @@ def test_metrics_are_equal(name):
     assert ours == expected
 
 
+def test_ranks_beyond_the_classes_raise():
+    metric = build_ours('Accuracy', topk=(1, 5))
+    sample = DataSample().set_gt_label(0).set_pred_score(torch.rand(3))
+    metric.process(None, [sample.to_dict()])
+    with rejects('topk has 5, and there are only 3 classes'):
+        metric.evaluate(1)
+
+
 def test_data_sets_are_equal(tmp_path):
     for name in ('b/1.png', 'b/0.png', 'a/2.png'):
         path = tmp_path / name
@@ -222,6 +246,10 @@ def test_data_sets_are_equal(tmp_path):
             *map(expected.get_data_info, range(len(expected)))
         ]
         assert ours.metainfo == expected.metainfo
+    for wrong in ('b/1.png', 'b/1.png cat', ''):
+        lines.write_text(f'b/1.png 1\n{wrong}\na/2.png 0\n')
+        with rejects(f"has the line '{wrong}', where a path, a space and the number"):
+            build_ours('CustomDataset', data_prefix=str(tmp_path), ann_file=str(lines))
     base = build_ours('BaseDataset', ann_file='', lazy_init=True)
     assert ours.__class__.__mro__[1] is type(base)
     with rejects('has 2 folders'):
@@ -273,11 +301,24 @@ def test_visualization_hook_needs_mmpretrain():
 
 @pytest.mark.parametrize(
     'augments',
-    [[], [dict(type='CutMix', alpha=1.0)], [dict(alpha=1.0)], [dict(type='Mixup', alpha=1.0), len]],
+    [
+        [],
+        [dict(type='CutMix', alpha=1.0)],
+        [dict(alpha=1.0)],
+        [dict(type='Mixup')],
+        [dict(type='Mixup', alpha=1.0, prob=0.5)],
+        [dict(type='Mixup', alpha=1.0), len],
+    ],
 )
 def test_other_batch_augments_raise(augments):
     with rejects('no batch_augments but Mixup'):
         build_ours('ClsDataPreprocessor', num_classes=3, batch_augments=dict(augments=augments))
+
+
+@pytest.mark.parametrize('given', [dict(mean=[1.0] * 3), dict(std=[1.0] * 3)])
+def test_half_a_normalization_raises(given):
+    with rejects('normalize together; give both, or neither'):
+        build_ours('ClsDataPreprocessor', **given)
 
 
 def test_declared_stand_ins_exist():

@@ -4,6 +4,8 @@ from rejection import rejects
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
+import json
+
 import pytest
 import torch
 from published_models import (
@@ -91,6 +93,12 @@ def test_settings_of_a_training_take_precedence():
     assert settings['test_dataloader']['dataset']['pipeline'][1]['scale'] == (128, 128)
 
 
+@pytest.mark.parametrize('stages', [[2, 1], [1, 1], [3, 13]])
+def test_stages_that_the_backbone_does_not_have_in_this_order_raise(stages):
+    with rejects('out_feature_indexes=.* up to 12 blocks in ascending order are expected'):
+        settings_of(roboflow_weights(), model_config=dict(out_feature_indexes=stages))
+
+
 @pytest.mark.parametrize(('fields', 'scale'), [(dict(), 4), (dict(mask_downsample_ratio=8), 2)])
 def test_the_size_of_masks_is_read_from_the_config(fields, scale):
     vit = dict(hidden_size=64, num_attention_heads=1, image_size=64, patch_size=16)
@@ -139,6 +147,16 @@ def test_outputs_of_a_folder_equal_those_of_transformers(tmp_path, kind):
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9)
     assert trained.classes == ['cat', 'dog', 'owl']
     assert model.data_preprocessor.mean.flatten().tolist() == [127.5] * 3
+
+
+@pytest.mark.parametrize('kind', ['RfDetr', 'LwDetr'])
+def test_a_folder_without_names_has_a_class_for_each_row(tmp_path, kind):
+    """transformers leaves out its default names of two classes."""
+    folder = transformers_folder(tmp_path / kind, kind)
+    config = json.loads((folder / 'config.json').read_text())
+    del config['id2label']
+    (folder / 'config.json').write_text(json.dumps(config))
+    assert load(folder, device='cpu').classes == ['class 0', 'class 1', 'class 2']
 
 
 @pytest.mark.parametrize(

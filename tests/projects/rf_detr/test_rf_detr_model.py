@@ -36,3 +36,9 @@ def test_a_narrow_backbone_has_a_narrow_head():
 def test_backbone_with_rotary_positions_raises():
     with rejects(r'--model rf-detr: its windows do not fit .*Give another --arch'):
         RF_DETR.build(facts('timm://vit_small_patch16_dinov3.lvd1689m'))
+
+
+def test_encoder_of_a_saved_config_may_be_none():
+    size = (384, 384)
+    model = RF_DETR.build(model_facts(dict(arch='Ti/16', img_size=size, encoder=None), size))
+    assert model['backbone']['encoder']['window']['number'] == 2

@@ -9,6 +9,7 @@ import pytest
 import torch
 from mmengine.structures import InstanceData
 from published_models import QUERIES, roboflow_file, roboflow_weights
+from rejection import rejects
 from torch import nn
 
 from vit_plugin.deploy.deployed import deploy
@@ -111,6 +112,14 @@ def test_learns(path, amp):
     }
     assert_all_learn(model)
     assert totals[-1] < 0.95 * totals[0]
+
+
+def test_masks_without_padding_raise(path):
+    model = load(path, device='cpu').model.train()
+    data = samples([[8.0, 8.0, 40.0, 40.0]], shape=(32, 32))
+    data[0].gt_instances.masks = data[0].gt_instances.masks.crop(np.array([0, 0, 32, 32]))
+    with rejects('masks of 32 x 32 pixels do not cover a batch of 64 x 64; set pad_mask=True'):
+        model.loss(torch.rand(1, 3, SIZE, SIZE), data)
 
 
 def test_batches_without_objects_have_gradients(path):

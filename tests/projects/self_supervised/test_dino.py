@@ -190,6 +190,11 @@ def test_backbone_that_cannot_mask_raises():
         DINO(BACKBONE, NECK, HEAD, mask_ratio=(0.1, 0.5), data_preprocessor=PREPROCESSOR)
 
 
+def test_other_prototypes_of_the_head_raise():
+    with rejects('DINO: out_channels is 12 in neck and 5 in head; make them equal'):
+        DINO(BACKBONE, NECK, dict(HEAD, out_channels=5), data_preprocessor=PREPROCESSOR)
+
+
 def test_too_few_views_raise(model):
     for inputs in (views(16)[0], views(16)):
         with rejects('at least two views of each image are needed'):

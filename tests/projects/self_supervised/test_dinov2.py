@@ -8,6 +8,7 @@ import torch
 from mmengine.dist import get_rank
 from mmengine.logging import MessageHub
 from ranks import on_ranks
+from rejection import rejects
 from torch import Tensor
 
 from vit_plugin.projects.self_supervised.dino_head import DINOHead
@@ -102,6 +103,12 @@ def test_image_loss_with_sinkhorn_knopp_equals_loops():
     logs = np.log(softmax(student.numpy() / 0.1))
     terms = [-(targets[g] * logs[v]).sum(-1) for g in range(2) for v in range(3) if g != v]
     torch.testing.assert_close(head.loss(student, teacher).item(), np.mean(terms), **EXACT)
+
+
+def test_temperature_with_which_exponentials_overflow_raises():
+    DINOHead(5, teacher_temperature=(0.04, 0.01))
+    with rejects('is too low for'):
+        DINOHead(5, teacher_temperature=(0.04, 0.01), centering='sinkhorn_knopp')
 
 
 @pytest.mark.parametrize('centering', ['mean', 'sinkhorn_knopp'])

@@ -71,3 +71,8 @@ def test_perfect_and_absent_classes_have_no_loss(pixels):
 def test_wrong_number_of_class_weights_raises(pixels):
     with rejects('class_weight has 2 values, but the head has 4 classes'):
         SoftDiceLoss(class_weight=[1, 2])(*pixels)
+
+
+def test_name_without_loss_raises():
+    with rejects("loss_name='dice' must match pattern"):
+        SoftDiceLoss(loss_name='dice')

@@ -11,7 +11,7 @@ from mmengine.structures import InstanceData
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import NotNegative, PositiveInt, Section
+from vit_plugin.arguments.fields import NotNegative, Positive, PositiveInt, Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory
@@ -42,8 +42,8 @@ class Distributions(TypedDict, total=False):
     """
 
     bins: PositiveInt
-    up: NotNegative
-    scale: NotNegative
+    up: Positive
+    scale: Positive
     top: PositiveInt
     quality_channels: PositiveInt
     quality_layers: PositiveInt

@@ -79,7 +79,7 @@ class FineDecoderCfg(TypedDict, total=False):
         num_heads: heads of both attentions. Default: 8.
         num_points: number of points of each head in each map. Default: 4 in each.
         feedforward_channels: width of the MLPs. Default: 1024.
-        drop_rate: dropout after attention and within MLPs. Default: 0.
+        drop_rate: dropout after attention and MLPs, and within MLPs without a gate. Default: 0.
         offset_scale: distance of points from the center of a box, relative to its sides. Default:
             0.5.
         gated: whether a gate weighs the output of cross-attention, instead of a norm after it.
@@ -135,8 +135,6 @@ class FineBoxAttention(nn.Module):
         discrete: bool = False,
     ) -> None:
         super().__init__()
-        if dims % num_heads:
-            raise ConfigError(f'decoder: num_heads={num_heads} must divide {dims} channels.')
         self.value_proj = nn.Linear(dims, dims) if projects_maps else nn.Identity()
         self.output_proj = nn.Linear(dims, dims) if projects_maps else nn.Identity()
         self.num_heads, self.num_points = num_heads, tuple(num_points)
@@ -277,6 +275,9 @@ class FineDecoderLayer(nn.Module):
         variant: the differences of a paper, see :class:`Variant`.
         num_points, num_heads, feedforward_channels, drop_rate, offset_scale, gated, discrete: see
             :class:`FineDecoderCfg`.
+
+    Raises:
+        ConfigError: if the heads do not divide ``dims``.
     """
 
     def __init__(
@@ -292,6 +293,8 @@ class FineDecoderLayer(nn.Module):
         discrete: bool = False,
     ) -> None:
         super().__init__()
+        if dims % num_heads:
+            raise ConfigError(f'decoder: num_heads={num_heads} must divide {dims} channels.')
         gated = variant.gated if gated is None else gated
         norm: type[nn.Module] = RMSNorm if variant.rms_norm else nn.LayerNorm
         self.self_attn = nn.MultiheadAttention(dims, num_heads, batch_first=True)

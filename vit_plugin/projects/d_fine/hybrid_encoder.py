@@ -57,7 +57,8 @@ class HybridEncoder(BaseModule):
     (B, out_channels, h, w) of the same sizes.
 
     Raises:
-        ConfigError: for maps of other channels, or an index in ``attended`` without a map.
+        ConfigError: for maps of other channels, an index in ``attended`` without a map, or a number
+            of heads that does not divide ``out_channels``.
     """
 
     def __init__(
@@ -91,6 +92,10 @@ class HybridEncoder(BaseModule):
             )
         self.in_channels, self.adds_maps = list(in_channels), kind.startswith('split')
         self.attended = [i % (last + 1) for i in attended] if num_layers else []
+        if self.attended and out_channels % num_heads:
+            raise ConfigError(
+                f'HybridEncoder: num_heads={num_heads} must divide out_channels={out_channels}.'
+            )
         self.projections = nn.ModuleList(
             conv(channels, out_channels, 1) for channels in in_channels if projects
         )

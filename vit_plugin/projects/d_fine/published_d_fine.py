@@ -280,22 +280,27 @@ def _check_point_scales(published: Published, config: ForeignConfig, points: Seq
 
     Our model computes the scale of a point: 1 / n in a map with n points.
     """
-    expected = torch.tensor([1 / number for number in points for _ in range(number)])
+
+    def fits(scales: torch.Tensor) -> bool:
+        if scales.shape != (sum(points),):  # compared first, since a config may state any numbers
+            return False
+        expected = torch.tensor([1 / number for number in points for _ in range(number)])
+        return torch.allclose(scales, expected, atol=1e-3)
+
     for name in published.weights:
-        if name.endswith(('.n_points_scale', '.num_points_scale')):
-            scales = published.weights[name].float()
-            if scales.shape != expected.shape or not torch.allclose(scales, expected, atol=1e-3):
-                raise config.unsupported(
-                    'decoder_n_points', why=f'whose reciprocals are not the values of {name}'
-                )
+        is_scale = name.endswith(('.n_points_scale', '.num_points_scale'))
+        if is_scale and not fits(published.weights[name].float()):
+            raise config.unsupported(
+                'decoder_n_points', why=f'whose reciprocals are not the values of {name}'
+            )
 
 
 def _distributions(config: ForeignConfig) -> Section:
     """The ``distributions`` of a ``DFINEHead``."""
     return dict(
         bins=config.get('max_num_bins', PositiveInt),
-        up=float(config.get('up', NotNegative)),
-        scale=float(config.get('reg_scale', NotNegative)),
+        up=float(config.get('up', Positive)),
+        scale=float(config.get('reg_scale', Positive)),
         top=config.get('top_prob_values', PositiveInt),
         quality_channels=config.get('lqe_hidden_dim', PositiveInt),
         quality_layers=config.get('lqe_layers', PositiveInt),

@@ -16,7 +16,6 @@ from vit_plugin.errors import ConfigError
 
 from .d_fine_head import DFINEHead
 from .hgnet_v2 import ARCHS
-from .hybrid_encoder import HybridEncoder
 from .proposing_head import ProposingHead
 from .published_d_fine import ACTIVATION_TYPES
 from .published_rt_detr import RESNET_LAYERS
@@ -32,6 +31,7 @@ WRITTEN_KINDS = {
 }
 # The row for an RT-DETR with settings that only RT-DETRv2 has.
 RT_DETR_V2_ROW = ('rt_detr_v2', 'RTDetrV2', 'hf_rt_detr')
+WRITTEN_NECKS = ('HybridEncoder', 'LiteEncoder')  # the latter is in another project
 RT_DETR_OFFSET_SCALE = 0.5  # fixed in RT-DETR, a field of RT-DETRv2's config
 
 
@@ -51,16 +51,22 @@ def real_time_folder(
     Raises:
         ConfigError: if transformers has no such model.
     """
-    if not isinstance(model.bbox_head, ProposingHead):
+    # Detectors of two stages have no `bbox_head`.
+    if not isinstance(getattr(model, 'bbox_head', None), ProposingHead):
         return None
     head = {**_defaults(type(model.bbox_head), ProposingHead), **section['bbox_head']}
-    neck = {**_defaults(HybridEncoder), **section['neck']}
     backbone = type(model.backbone).__name__
     if (backbone, head['variant']) not in WRITTEN_KINDS:
         raise ConfigError(
             f'transformers has no decoder {head["variant"]!r} on {backbone}; it has '
             f'{", ".join(f"{variant} on {name}" for name, variant in WRITTEN_KINDS)}'
         )
+    neck_class = type(getattr(model, 'neck', None))
+    if neck_class.__name__ not in WRITTEN_NECKS:
+        raise ConfigError(
+            f'transformers has such a decoder only on the maps of {" or ".join(WRITTEN_NECKS)}'
+        )
+    neck = {**_defaults(neck_class), **section['neck']}
     model_type, class_prefix, weight_format = WRITTEN_KINDS[backbone, head['variant']]
     decoder = dict(head['decoder'] or {})
     discrete = decoder.get('discrete', False)
@@ -231,7 +237,7 @@ def _adapter_fields(
         raise ConfigError('its adapter has the maps of a hybrid, which transformers does not have')
     fields = dict(
         encoder_fields(backbone, 'dinov3_vit'),
-        out_indices=[i % backbone.num_layers + 1 for i in section['out_indices']],
+        out_indices=[i + 1 for i in backbone.out_indices],
         apply_layernorm=not section.get('norms_last', False),
     )
     planes = backbone.detail[0].conv.out_channels

@@ -54,7 +54,10 @@ class DepthHead(BaseModule):
         pred = resize_maps(self(inputs), target.shape[2:])
         if self.target == 'disparity':
             target = inverse(target)
-        return {loss.loss_name: loss(pred, target) for loss in self.losses}
+        losses: dict[str, Tensor] = {}
+        for loss in self.losses:  # MMSegmentation adds losses of one name
+            losses[loss.loss_name] = losses.get(loss.loss_name, 0) + loss(pred, target)
+        return losses
 
     def predict(self, inputs: Sequence[Tensor], metas: Sequence[Mapping], _: Any) -> Tensor:
         """Maps -> the prediction (B, 1, H, W) at the size of the padded images."""

@@ -1,12 +1,17 @@
 """Depth losses: for depth in meters, and for disparities with unknown scale and shift."""
 
+from typing import Annotated
+
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import Count, Fraction, NotNegative
 from vit_plugin.registry import MODELS
 
 EPSILON = 1e-6  # lower bound of arguments of logarithms and roots, and of spreads
+# MMEngine trains only what has `loss` in its name.
+LossName = Annotated[str, Field(pattern='^loss_')]
 
 
 class DepthLoss(nn.Module):
@@ -56,7 +61,7 @@ class SiLogLoss(DepthLoss):
         self,
         variance_focus: Fraction = 0.85,
         loss_weight: NotNegative = 1.0,
-        loss_name: str = 'loss_silog',
+        loss_name: LossName = 'loss_silog',
     ) -> None:
         super().__init__(loss_weight, loss_name)
         self.variance_focus = variance_focus
@@ -88,7 +93,7 @@ class ScaleShiftInvariantLoss(DepthLoss):
         gradient_weight: NotNegative = 0.5,
         scales: Count = 4,
         loss_weight: NotNegative = 1.0,
-        loss_name: str = 'loss_ssi',
+        loss_name: LossName = 'loss_ssi',
     ) -> None:
         super().__init__(loss_weight, loss_name)
         self.trim, self.gradient_weight, self.scales = trim, gradient_weight, scales
@@ -122,5 +127,7 @@ def fit_scale_and_shift(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     arXiv:1907.01341, Equation 4.
     """
     columns = torch.stack([pred, torch.ones_like(pred)], dim=1)
-    scale, shift = torch.linalg.lstsq(columns, target[:, None]).solution[:, 0]
+    # The solver for GPUs assumes independent columns, and a constant prediction would give NaN.
+    solution = torch.linalg.lstsq(columns.cpu(), target[:, None].cpu()).solution
+    scale, shift = solution[:, 0].to(pred.device)
     return scale, shift

@@ -145,11 +145,11 @@ class DPTDepthHead(DepthHead):
     ) -> None:
         super().__init__(target, loss_decode, init_cfg)
         self.in_channels, self.stride, self.max_depth = in_channels, strides[-1], max_depth
-        per_map = (in_channels, strides, level_channels or in_channels)
+        per_map = [values for values in (in_channels, strides, level_channels) if values]
         if len({len(values) for values in per_map}) > 1:
             raise ConfigError(
-                'DPTDepthHead: in_channels, strides and level_channels have one value for each '
-                f'map, but {len(in_channels)}, {len(strides)} and {len(level_channels or ())}.'
+                'DPTDepthHead: in_channels, strides and level_channels, if given, have one '
+                f'value for each map, but {" and ".join(str(len(values)) for values in per_map)}.'
             )
         self.reassemble, self.convs = nn.ModuleList(), nn.ModuleList()
         for i, (width, factor) in enumerate(

@@ -12,11 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from vit_plugin.arguments.fields import Fraction, PositiveInt, Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.projects.detr_family.published_classes import (
-    COCO_ROWS,
-    DetectorClasses,
-    stated_names,
-)
+from vit_plugin.projects.detr_family.published_classes import DetectorClasses, names_of_all_rows
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published, get_typed
 from vit_plugin.weights.published_settings import detector_settings
@@ -113,9 +109,7 @@ def _head(published: Published, num_queries: int) -> tuple[Section, list[str]]:
     rows, dims = published.shape(f'bbox_head.{layer}.weight')
     if published.model_type == 'detr':
         rows -= 1  # the last row is "no object"
-    # Without names, DetectorClasses takes COCO's if their number fits.
-    numbered = {} if rows in COCO_ROWS else {i: f'class {i}' for i in range(rows)}
-    classes = DetectorClasses(rows, stated_names(published) or numbered)
+    classes = DetectorClasses(rows, names_of_all_rows(published, rows))
     if not classes.names:
         raise ConfigError('its config.json names none of its classes in id2label; give their names')
     head = dict(

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from mmengine.structures import InstanceData
 from torch import Tensor
 
-from vit_plugin.errors import needed_by
+from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 
 from .query_masks import QueryMasks
@@ -117,8 +117,18 @@ class MaskedHead(Base):
         layer.points = points.expand(len(elements), -1, -1)
 
     def _objects(self, sample: Any, ends: Tensor) -> InstanceData:
-        """See the base class. Adds the masks (N, H, W), padded to the size of the batch."""
+        """See the base class. Adds the masks (N, H, W), padded to the size of the batch.
+
+        Raises:
+            ConfigError: if they are not padded.
+        """
         objects = super()._objects(sample, ends)
+        size, padded = (objects.masks.height, objects.masks.width), sample.batch_input_shape[:2]
+        if size != tuple(padded):
+            raise ConfigError(
+                f'{type(self).__name__}: masks of {size[0]} x {size[1]} pixels do not cover a '
+                f'batch of {padded[0]} x {padded[1]}; set pad_mask=True in data_preprocessor.'
+            )
         objects.masks = objects.masks.to_tensor(torch.bool, ends.device)
         return objects
 

@@ -4,10 +4,12 @@ A classification layer may have rows for COCO's unused category ids, or a last r
 Published files often state no names, so COCO's are recognized by the number of rows.
 """
 
+import logging
 from collections.abc import Mapping
 
 from mmengine.logging import print_log
 
+from anyfolder.terminal import printable
 from vit_plugin.weights.published import Published, are_default_names
 
 # Rows for COCO: all category ids from 0 to 90, those from 1, or only the classes.
@@ -42,6 +44,14 @@ class DetectorClasses:
         used = {i: names[i] for i in range(rows) if names.get(i, NO_CLASS[0]) not in NO_CLASS}
         self.names = list(used.values())
         self.unused = [row for row in range(rows) if row not in used]
+        beyond = [name for i, name in names.items() if i >= rows and name not in NO_CLASS]
+        if beyond:
+            print_log(
+                f'The layers of the detector have {rows} rows, and the file names more classes: '
+                f'{printable(", ".join(beyond[:3]))} and any others are left out.',
+                'current',
+                logging.WARNING,
+            )
 
 
 def stated_names(published: Published) -> dict[int, str]:
@@ -52,6 +62,16 @@ def stated_names(published: Published) -> dict[int, str]:
     """
     names = published.names
     return {} if len(names) in COCO_ROWS and are_default_names(names.values()) else names
+
+
+def names_of_all_rows(published: Published, rows: int) -> dict[int, str]:
+    """The class names of a file of transformers, in which every row stands for a class.
+
+    A ``config.json`` without names may have two classes with transformers' default names, which it
+    then leaves out. The names are ``'class 0'``, ..., or none if COCO's fit.
+    """
+    numbered = {} if rows in COCO_ROWS else {i: f'class {i}' for i in range(rows)}
+    return stated_names(published) or numbered
 
 
 def coco_names() -> list[str]:

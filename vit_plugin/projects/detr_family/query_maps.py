@@ -7,7 +7,7 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts
 
 NUM_LEVELS = 3  # number of maps in a pyramid
-PYRAMID_STRIDE = 4  # pixels: maps of a smaller stride are not used
+PYRAMID_STRIDE = 4  # pixels: a pyramid has no maps of a smaller stride
 
 
 def query_maps(
@@ -37,4 +37,5 @@ def query_maps(
         out_channels=width,
         **(dict(norm_cfg=dict(norm_cfg)) if norm_cfg else {}),
     )
-    return facts.backbone('featmap', out_indices=depths), neck, strides
+    backbone = facts.backbone('featmap', out_indices=depths)
+    return backbone, neck, list(facts.meta_backbone.strides)

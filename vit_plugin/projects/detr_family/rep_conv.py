@@ -34,11 +34,34 @@ class RepConv(nn.Module):
 
     @torch.no_grad()
     def fused_twins(self) -> nn.Module:
-        """One convolution and the activation, which compute the same in eval mode."""
+        """One convolution and the activation, which compute the same in eval mode.
+
+        Norms that are not fixed factors, such as GroupNorm, cannot be folded into a convolution, so
+        both convolutions stay.
+        """
+        if not all(map(is_foldable, (self.conv1, self.conv2))):
+            return nn.Sequential(Summed(self.conv1, self.conv2), self.act)
         kernel, bias = fold_norm(self.conv1)
         point_kernel, point_bias = fold_norm(self.conv2)
         kernel, bias = kernel + F.pad(point_kernel, (1, 1, 1, 1)), bias + point_bias
         return nn.Sequential(make_conv(kernel, bias), self.act)
+
+
+class Summed(nn.Module):
+    """The sum of what two modules compute."""
+
+    def __init__(self, first: nn.Module, second: nn.Module) -> None:
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.first(x) + self.second(x)
+
+
+def is_foldable(layer: ConvNorm) -> bool:
+    """True if the norm is a BatchNorm with statistics, scales and shifts."""
+    names = ('running_mean', 'running_var', 'weight', 'bias')
+    return all(getattr(layer.norm, name, None) is not None for name in names)
 
 
 def fold_norm(layer: ConvNorm) -> tuple[Tensor, Tensor]:

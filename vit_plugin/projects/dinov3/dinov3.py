@@ -113,9 +113,17 @@ class DINOv3(Base):
             backbone: that of the student, the teacher or the anchor.
             images: normalized images.
             mask: True for patches (B, h, w) that are replaced by the mask token.
+
+        Raises:
+            ConfigError: if the mask does not have the size of the images in patches.
         """
         x, grid, _ = backbone.patch_embed(images)
         if mask is not None:
+            if tuple(mask.shape[1:]) != tuple(grid):
+                raise ConfigError(
+                    f'DINOv3: large views of {images.shape[2]} x {images.shape[3]} pixels are not '
+                    f'of whole patches of {backbone.patch_embed.stride} pixels; change their size.'
+                )
             x = torch.where(mask.flatten(1)[..., None], self.mask_token.to(x.dtype), x)
         *_, x = backbone.tokens(x, grid)  # (B, class tokens + registers + h*w, C)
         prefix, patches = x.split([x.shape[1] - grid[0] * grid[1], grid[0] * grid[1]], dim=1)

@@ -86,7 +86,7 @@ class Teacher:
         fingerprint: SHA-256 of the weights. A run resumes only with the same weights.
 
     Raises:
-        ConfigError: if the model cannot be found, read or built.
+        ConfigError: if the model cannot be found, read or built, or is stated twice.
     """
 
     def __init__(self, cfg: str | TeacherCfg | Typed) -> None:
@@ -94,9 +94,15 @@ class Teacher:
             dict(cfg) if isinstance(cfg, Mapping) and 'source' in cfg else dict(source=cfg)
         )
         source = options['source']
+        states_model = bool(options.get('arch') or options.get('config'))
+        if isinstance(source, Mapping) and states_model:
+            raise ConfigError(
+                'Distiller: the source of teacher is the config of a model already; leave its arch '
+                'and config out.'
+            )
         if isinstance(source, Mapping):
             self.name, loaded = str(source['type']), _build_model(source)
-        elif (name := timm_name(source)) and not options.get('arch'):
+        elif (name := timm_name(source)) and not states_model:
             self.name, loaded = source, _load_timm(source, name)
         else:
             self.name = source

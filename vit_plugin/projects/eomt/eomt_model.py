@@ -73,5 +73,6 @@ EOMT_MASK2FORMER = TaskModel(
     schedules=dict(fine_tuned=dict(ONE_RATE, rate=2e-4, clip=0.01)),
     imports=('vit_plugin.detection', 'mmdet.models'),  # its losses are MMDetection's in any task
     hooks=(dict(type='vit_plugin.MaskAnnealingHook'),),
+    saved_entries=dict(backbone=dict(type='vit_plugin.EoMT')),
 )
 EOMT_SEMANTIC = EOMT_MASK2FORMER._replace(build=_semantic)

@@ -58,9 +58,10 @@ class LWDETRHead(GroupedDETRHead):
         init_cfg: MMEngine's initialization config.
 
     Raises:
-        ConfigError: if ``test_cfg`` has more queries or layers than there are, or if
-            ``unused_rows`` is out of range. In the forward, if the number of maps or their channels
-            differ from the arguments, or if the maps have fewer positions than queries.
+        ConfigError: if ``test_cfg`` has more queries or layers than there are, if a number of heads
+            does not divide ``embed_dims``, or if ``unused_rows`` is out of range. In the forward,
+            if the number of maps or their channels differ from the arguments, or if the maps have
+            fewer positions than queries.
     """
 
     # Former arguments -> how they are written now, for the message about them.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section, Size
-from vit_plugin.projects.detr_family.published_classes import DetectorClasses, stated_names
+from vit_plugin.projects.detr_family.published_classes import DetectorClasses, names_of_all_rows
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_encoder import encoder_section
@@ -44,7 +44,7 @@ def read_lw_detr(published: Published) -> tuple[Section, list[str]] | None:
             'projector_scale_factors', why=f'where {levels} of {MAP_SCALES} are expected'
         )
     rows, dims = published.shape('class_embed.weight')
-    classes = DetectorClasses(rows, stated_names(published))
+    classes = DetectorClasses(rows, names_of_all_rows(published, rows))
     decoder, queries = _decoder(published, config, dims, len(scales))
     blocks = published.count('neck.levels.0.c2f.bottlenecks.')
     config.check_agreement(d_model=dims, c2f_num_blocks=blocks, num_feature_levels=len(scales))

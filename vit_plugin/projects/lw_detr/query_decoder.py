@@ -98,6 +98,9 @@ class DecoderLayer(nn.Module):
         num_levels: number of maps.
         num_heads, num_cross_heads, num_points, feedforward_channels, drop_rate: see
             :class:`DecoderCfg`.
+
+    Raises:
+        ConfigError: if a number of heads does not divide ``dims``.
     """
 
     def __init__(
@@ -111,6 +114,11 @@ class DecoderLayer(nn.Module):
         drop_rate: float = 0.0,
     ) -> None:
         super().__init__()
+        for name, heads in (('num_heads', num_heads), ('num_cross_heads', num_cross_heads)):
+            if dims % heads:
+                raise ConfigError(
+                    f'LWDETRHead: decoder.{name}={heads} must divide embed_dims={dims}.'
+                )
         self.self_attn = nn.MultiheadAttention(dims, num_heads, batch_first=True)
         self.cross_attn = BoxAttention(dims, num_cross_heads, num_levels, num_points)
         self.mlp = nn.Sequential(

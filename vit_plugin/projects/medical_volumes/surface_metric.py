@@ -57,7 +57,8 @@ class SurfaceMetric(BaseMetric):
         collect_device, prefix: those of MMEngine's ``BaseMetric``.
 
     Raises:
-        ConfigError: when it evaluates, if ``spacing`` does not fit the cases.
+        ConfigError: when it evaluates, if ``spacing`` does not fit the cases, if the slices of a
+            case have several sizes, or if the background is the only class and is left out.
         MissingExtraError: if scipy is not installed.
     """
 
@@ -107,7 +108,13 @@ class SurfaceMetric(BaseMetric):
         scores = [result for result in results if isinstance(result, list)]  # images are scored
         for case, number, path, maps in (result for result in results if isinstance(result, tuple)):
             volumes[case].append((number, path, maps))
-        for slices in volumes.values():
+        for case, slices in volumes.items():
+            if len(sizes := {maps.shape[1:] for *_, maps in slices}) > 1:
+                raise ConfigError(
+                    f'SurfaceMetric: the slices of case {case!r} have the sizes {sorted(sizes)}, '
+                    'and those of a volume have one; correct the data, or leave case out of '
+                    'meta_keys.'
+                )
             slices.sort(key=_slice_order)
             predicted, true = np.stack([maps for *_, maps in slices], axis=1)
             scores.append(self._scores(predicted, true))
@@ -130,6 +137,11 @@ class SurfaceMetric(BaseMetric):
             )
         spacing = np.broadcast_to(spacing, true.ndim)
         classes = range(self.first_class, len(self.dataset_meta['classes']))
+        if not classes:
+            raise ConfigError(
+                'SurfaceMetric: ignore_background leaves out the only class of the data; set it to '
+                'False.'
+            )
         return [self._class_scores(predicted == c, true == c, spacing) for c in classes]
 
     def _class_scores(

@@ -93,18 +93,21 @@ class MultiLabelLinearClsHead(LinearClsHead):
 
     Args:
         loss: see :class:`ClsHead`.
-        thr: the minimum score at which a class is predicted.
+        thr: the minimum score at which a class is predicted. Default: 0.5 without ``topk``.
+        topk: without ``thr``, the number of classes that are predicted for each image.
         **kwargs: further arguments of :class:`LinearClsHead`.
     """
 
     def __init__(
         self,
         loss: Part = dict(type='CrossEntropyLoss', use_sigmoid=True),
-        thr: Fraction = 0.5,
+        thr: Fraction | None = None,
+        topk: PositiveInt | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(loss=loss, **kwargs)
-        self.thr = thr
+        self.thr = 0.5 if thr is None and topk is None else thr
+        self.num_predicted = topk
 
     def _loss_target(self, labels: list[Tensor]) -> Tensor:
         """1 for each class of an image, else 0: (N, num_classes)."""
@@ -112,4 +115,6 @@ class MultiLabelLinearClsHead(LinearClsHead):
 
     def _scores_and_labels(self, scores: Tensor) -> tuple[Tensor, Any]:
         scores = torch.sigmoid(scores)
+        if self.thr is None and self.num_predicted is not None:
+            return scores, scores.topk(self.num_predicted).indices
         return scores, [torch.where(score >= self.thr)[0] for score in scores]

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import Fraction, NotNegative, Numbers
+from vit_plugin.errors import ConfigError
 
 
 class CrossEntropyLoss(nn.Module):
@@ -51,9 +52,12 @@ class LabelSmoothLoss(nn.Module):
 
     Args:
         label_smooth_val: the part of the probability that is spread over all classes.
-        num_classes: not used here; accepted for MMPretrain's signature.
+        num_classes: number of classes, which is only checked. Default: that of the logits.
         mode: accepted only as ``'original'``, the paper's.
         use_sigmoid, **kwargs: see :class:`CrossEntropyLoss`.
+
+    Raises:
+        ConfigError: in the forward, for logits of another number of classes.
     """
 
     def __init__(
@@ -71,6 +75,11 @@ class LabelSmoothLoss(nn.Module):
     def forward(self, cls_score: Tensor, label: Tensor, avg_factor: float) -> Tensor:
         """The loss of labels (N), or of scores (N, num_classes)."""
         num_classes = cls_score.shape[1]
+        if self.num_classes not in (None, num_classes):
+            raise ConfigError(
+                f'LabelSmoothLoss: num_classes={self.num_classes}, but the head has {num_classes}; '
+                'leave it out.'
+            )
         label = F.one_hot(label, num_classes) if label.ndim == 1 else label
         smooth = label.float() * (1 - self.smoothing) + self.smoothing / num_classes
         return self.ce(cls_score, smooth, avg_factor)

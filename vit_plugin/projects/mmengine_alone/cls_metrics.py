@@ -9,6 +9,7 @@ from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
 from vit_plugin.arguments.fields import PositiveInt, PositiveInts
+from vit_plugin.errors import ConfigError
 
 
 class Accuracy(BaseMetric):
@@ -17,6 +18,9 @@ class Accuracy(BaseMetric):
     Args:
         topk: the values of k.
         **kwargs: arguments of MMEngine's ``BaseMetric``.
+
+    Raises:
+        ConfigError: when it evaluates, if there are fewer than k classes.
     """
 
     default_prefix = 'accuracy'
@@ -33,6 +37,11 @@ class Accuracy(BaseMetric):
     def compute_metrics(self, results: list) -> dict[str, float]:
         """The accuracies. As in MMPretrain, a label with score 0 never counts as correct."""
         scores, labels = (torch.stack(values) for values in zip(*results, strict=True))
+        if max(self.topk) > scores.shape[1]:
+            raise ConfigError(
+                f'Accuracy: topk has {max(self.topk)}, and there are only {scores.shape[1]} '
+                'classes; leave it out.'
+            )
         top_scores, top_classes = scores.float().topk(max(self.topk))
         hits = ((top_classes == labels) & (top_scores > 0)).float()
         return {f'top{k}': hits[:, :k].sum().mul(100.0 / len(labels)).item() for k in self.topk}

@@ -25,7 +25,8 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
         batch_augments: ``dict(augments=...)`` with Mixup (arXiv:1710.09412), for training.
 
     Raises:
-        ConfigError: for other augmentations, or for Mixup without ``num_classes``.
+        ConfigError: for other augmentations, for Mixup without ``num_classes``, or if only one of
+            ``mean`` and ``std`` is given.
     """
 
     def __init__(
@@ -45,14 +46,24 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
         for name, values in (('mean', mean), ('std', std)):
             buffer = None if values is None else torch.tensor(values).view(-1, 1, 1)
             self.register_buffer(name, buffer, persistent=False)
+        if (mean is None) != (std is None):
+            raise ConfigError(
+                f'data_preprocessor: mean={mean} and std={std} normalize together; give both, or '
+                'neither.'
+            )
         if batch_augments:
-            augments = batch_augments['augments']
+            augments = batch_augments.get('augments', ())
             augments = [augments] if isinstance(augments, Mapping) else [*augments]
             types = [isinstance(cfg, Mapping) and cfg.get('type') for cfg in augments]
-            if types != ['Mixup'] or len(batch_augments) > 1 or not num_classes:
+            if (
+                types != ['Mixup']
+                or {*augments[0]} - {'_scope_'} != {'type', 'alpha'}
+                or len(batch_augments) > 1
+                or not num_classes
+            ):
                 raise ConfigError(
-                    'data_preprocessor: there are no batch_augments but Mixup, with num_classes; '
-                    f'for others, pip install {EXTRAS["mmpretrain"]}.'
+                    'data_preprocessor: there are no batch_augments but Mixup, with alpha and with '
+                    f'num_classes; for others, pip install {EXTRAS["mmpretrain"]}.'
                 )
             self.mixup_alpha = augments[0]['alpha']
 

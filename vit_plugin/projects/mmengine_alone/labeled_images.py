@@ -40,7 +40,7 @@ class CustomDataset(BaseDataset):
             be inside ``data_root``.
 
     Raises:
-        ConfigError: if the classes do not match the folders.
+        ConfigError: if the classes do not match the folders, or if a line has no class.
     """
 
     def __init__(self, with_label: bool = True, **kwargs: Any) -> None:
@@ -61,7 +61,13 @@ class CustomDataset(BaseDataset):
         samples: list[dict[str, Any]] = []
         for line in mmengine.list_from_file(self.ann_file):
             # The path may contain spaces, so the class follows the last one.
-            name, label = line.strip().rsplit(' ', 1) if self.with_label else (line, None)
+            name, _, label = line.strip().rpartition(' ') if self.with_label else (line, '', '')
+            if self.with_label and not (name and label.removeprefix('-').isdecimal()):
+                raise ConfigError(
+                    f'CustomDataset: {self.ann_file!r} has the line {line!r}, where a path, a '
+                    'space and the number of a class are expected; correct it, or set '
+                    'with_label=False.'
+                )
             entry = dict(gt_label=int(label)) if label else {}
             samples.append(dict(entry, img_path=str(Path(folder, name))))
         return samples

@@ -11,7 +11,11 @@ from typing import Any, NamedTuple
 
 from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.projects.detr_family.published_classes import DetectorClasses, stated_names
+from vit_plugin.projects.detr_family.published_classes import (
+    DetectorClasses,
+    names_of_all_rows,
+    stated_names,
+)
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_encoder import encoder_section
@@ -80,7 +84,10 @@ def read_rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     # A file of `rfdetr` has no config.json.
     is_transformers = bool(published.model_type)
     num_class_rows, dims = published.shape('class_embed.weight')
-    classes = DetectorClasses(num_class_rows, stated_names(published))
+    names = stated_names(published)  # files of `rfdetr` have one more row
+    if is_transformers:
+        names = names_of_all_rows(published, num_class_rows)
+    classes = DetectorClasses(num_class_rows, names)
     groups = published.count('transformer.enc_output.')
     queries = published.shape('refpoint_embed.weight')[0] // max(groups, 1)
     blocks = published.count(f'{BACKBONE_PREFIX}projector.stages.0.0.m.')
@@ -224,7 +231,13 @@ def _read_roboflow(
     patch, side = backbone['arch']['patch_size'], backbone['img_size']
     trunk = TRUNKS.get((patch, side // patch), Trunk())
     stages = config.get('out_feature_indexes', Sequence[PositiveInt] | None) or trunk.stages
-    windowed = [i for i in range(max(stages) + 1) if i not in stages]
+    layers = backbone['arch']['num_layers']
+    if [*stages] != sorted({*stages}) or stages[-1] > layers:
+        raise config.unsupported(
+            'out_feature_indexes',
+            why=f'where up to {layers} blocks in ascending order are expected',
+        )
+    windowed = [i for i in range(stages[-1] + 1) if i not in stages]
     config.require('window_block_indexes', None, windowed)
     config.require('encoder', *ROBOFLOW_ENCODERS)
     windows = config.get('num_windows', PositiveInt | None) or trunk.windows

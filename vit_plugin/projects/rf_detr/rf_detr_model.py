@@ -30,7 +30,7 @@ def _windowed(facts: ModelFacts, width: int) -> tuple[Section, Section, list[int
     is_size = isinstance(arch, str) and not arch.startswith('timm://')  # such as S/16
     # Such a backbone is built like DINOv2's, so that DINOv2's weights fit.
     like_dinov2 = dict(layer_scale_init_value=1.0) if is_size else {}
-    options = {**like_dinov2, **facts.arguments.get('encoder', {})}
+    options = {**like_dinov2, **(facts.arguments.get('encoder') or {})}
     # The block after each output is global, as in the published models. None follows the last.
     options['window'] = dict(
         number=WINDOWS_PER_SIDE, global_blocks=[end + 1 for end in depths[:-1]]

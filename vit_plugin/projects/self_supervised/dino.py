@@ -25,6 +25,7 @@ from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.registry import MODELS
 
+from .dino_head import DINOHead, DINONeck
 from .dinov2 import block_masks, koleo
 from .masked import IBOTViT
 from .views import MultiViewSelfSupervisor, at_least_float32
@@ -56,8 +57,8 @@ class DINO(MultiViewSelfSupervisor):
         koleo_weight: weight of the loss that spreads the features of large views; 0.1 in DINOv2.
 
     Raises:
-        ConfigError: for fewer than two or ``num_large`` views, or if ``mask_ratio`` is given and
-            the backbone cannot mask patches.
+        ConfigError: for fewer than two or ``num_large`` views, if neck and head have different
+            ``out_channels``, or if ``mask_ratio`` is given and the backbone cannot mask patches.
     """
 
     def __init__(
@@ -73,6 +74,13 @@ class DINO(MultiViewSelfSupervisor):
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__(backbone, neck, head, num_large, data_preprocessor, init_cfg)
+        if isinstance(self.neck, DINONeck) and isinstance(self.head, DINOHead):
+            in_neck, in_head = len(self.neck.prototypes), len(self.head.center)
+            if in_neck != in_head:
+                raise ConfigError(
+                    f'DINO: out_channels is {in_neck} in neck and {in_head} in head; make them '
+                    'equal.'
+                )
         self.teacher = self.make_teacher(momentum)
         self.mask_ratio, self.koleo_weight = mask_ratio, koleo_weight
         if mask_ratio:

@@ -24,10 +24,15 @@ from vit_plugin.arguments.fields import (
     PositiveInt,
     Rate,
 )
+from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from .dinov2 import sinkhorn_knopp
 from .views import at_least_float32
+
+# The teacher's outputs are cosines. Divided by this, the sums of their exponentials are finite in
+# float32.
+MIN_SINKHORN_TEMPERATURE = 0.015
 
 
 @MODELS.register_module()
@@ -90,6 +95,9 @@ class DINOHead(BaseModule):
         centering: ``'mean'`` subtracts the center. ``'sinkhorn_knopp'`` needs no center: the
             teacher's distributions use all prototypes equally, as in DINOv2.
         init_cfg: MMEngine's initialization config.
+
+    Raises:
+        ConfigError: for a temperature with which ``'sinkhorn_knopp'`` would overflow.
     """
 
     def __init__(
@@ -108,6 +116,12 @@ class DINOHead(BaseModule):
         super().__init__(init_cfg)
         self.temperature, self.teacher_temperature = temperature, tuple(teacher_temperature)
         self.warmup, self.center_momentum, self.centering = warmup, center_momentum, centering
+        if centering == 'sinkhorn_knopp' and min(teacher_temperature) < MIN_SINKHORN_TEMPERATURE:
+            raise ConfigError(
+                f'DINOHead: teacher_temperature={tuple(teacher_temperature)} is too low for '
+                f"centering='sinkhorn_knopp'; give {MIN_SINKHORN_TEMPERATURE} or more, or "
+                "centering='mean'."
+            )
         self.register_buffer('center', torch.zeros(out_channels))
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:

@@ -1,9 +1,10 @@
 """A Dice loss for segmentation, per class over all pixels of a batch."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import NotNegative, Positive
@@ -24,7 +25,8 @@ class SoftDiceLoss(nn.Module):
         class_weight: factor of each class. Default: 1 for all.
         loss_weight: factor of the loss.
         eps: small number that makes the loss 0 for a class that is neither true nor predicted.
-        loss_name: name of the loss in the logs. It must begin with ``loss_``.
+        loss_name: name of the loss in the logs. It must begin with ``loss_``, since MMEngine
+            trains only what has ``loss`` in its name.
 
     Raises:
         ConfigError: in the forward, if ``class_weight`` has another number of classes.
@@ -35,7 +37,7 @@ class SoftDiceLoss(nn.Module):
         class_weight: Sequence[NotNegative] | None = None,
         loss_weight: NotNegative = 1.0,
         eps: Positive = 1e-5,
-        loss_name: str = 'loss_dice',
+        loss_name: Annotated[str, Field(pattern='^loss_')] = 'loss_dice',
     ) -> None:
         super().__init__()
         self.class_weight, self.loss_weight, self.eps = class_weight, loss_weight, eps

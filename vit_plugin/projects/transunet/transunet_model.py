@@ -13,11 +13,12 @@ def _transunet(facts: ModelFacts) -> dict[str, Any]:
     Raises:
         ConfigError: if the backbone has no CNN.
     """
-    stem = {**facts.arguments.get('patch_embed', {}), 'with_root': True}
+    given = facts.arguments.get('patch_embed') or {}  # a saved config may have None
+    stem = {**given, 'with_root': True}
     try:
         built = facts.build(out_type='pyramid', patch_embed=stem)
     except (ConfigError, TypeError):  # the stem has no map of its root
-        stem = dict(facts.arguments.get('patch_embed', {}))
+        stem = dict(given)
         built = facts.meta_backbone
     *cnn_strides, token_stride = built.strides
     if not cnn_strides:
