@@ -27,6 +27,7 @@ from mmengine.runner import Runner as PlainRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.tiny_run import build, tiny_cfg
+from vit_plugin.arch import parse_arch
 from vit_plugin.engine.checkpoints.state import capture_state, on_cpu, split_state
 from vit_plugin.weights.reading.folders import check_complete, read_folder
 from vit_plugin.weights.reading.plain import split_tensors
@@ -136,7 +137,7 @@ class SavesInRounds(Hook):
 
 def measure(folder: Path, rounds: int, arch: Any) -> SavesInRounds:
     """Train and save in rounds."""
-    width = 768 if isinstance(arch, str) else arch['embed_dims']
+    width = parse_arch(arch).embed_dims
     runner = build(
         tiny_cfg(
             folder,

@@ -273,7 +273,7 @@ def main() -> None:
     )
     parser.add_argument('--boxes', type=Path, help='a folder of boxes, as train --data reads it')
     parser.add_argument('--other', help='the Python of an environment with ultralytics')
-    parser.add_argument('--only', nargs='+', choices=KINDS, default=[*KINDS])
+    parser.add_argument('--only', nargs='+', choices=KINDS, help='by default all that have data')
     parser.add_argument('--loads', nargs='+', choices=LOADS, default=[*LOADS])
     parser.add_argument('--workers', nargs='+', type=int, default=[0, 2])
     parser.add_argument(
@@ -288,8 +288,10 @@ def main() -> None:
         '--cores', type=int, default=2, help='number of cores that everything shares'
     )
     args = parser.parse_args()
+    if 'boxes' in (args.only or []) and not args.boxes:
+        parser.error('--only boxes reads the folder of --boxes')
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.cores])
-    for name in args.only:
+    for name in args.only or KINDS:
         if name == 'boxes' and not args.boxes:
             continue
         kind = KINDS[name]

@@ -44,6 +44,8 @@ def average_precision(
                         score=score,
                     )
                 )
+        if not detections:  # COCO's code fails without boxes
+            return 0.0
         evaluation = COCOeval(coco, coco.loadRes(detections), 'bbox')
         evaluation.evaluate()
         evaluation.accumulate()

@@ -195,6 +195,14 @@ def main() -> None:
         help='of coco: validate on a part of the training images',
     )
     args = parser.parse_args()
+    sources = ('few', 'coco')  # kinds that read a folder, and write another
+    if len(args.folders) != 1 + (args.kind in sources):
+        wanted = 'two folders, the source first' if args.kind in sources else 'one folder'
+        parser.error(f'{args.kind} takes {wanted}')
+    if args.seed and args.kind != 'few':
+        parser.error(f'--seed is of few, and not of {args.kind}')
+    if args.hold_out and args.kind != 'coco':
+        parser.error(f'--hold-out is of coco, and not of {args.kind}')
     if args.kind == 'scenes':
         write_scenes(*args.folders)
     elif args.kind == 'thin':

@@ -178,6 +178,9 @@ def main() -> None:
     parser.add_argument('--only', nargs='+', default=[], choices=models(), metavar='NAME')
     parser.add_argument('--picture', type=Path, help='the file to draw')
     args = parser.parse_args()
+    picture = args.picture  # checked before the trainings, which take hours
+    if picture and not (picture.parent.is_dir() and cv2.haveImageWriter(str(picture))):
+        parser.error(f'--picture {picture}: give a name like x.png in a folder that exists')
     warnings.simplefilter('ignore')
     torch.set_num_threads(1)
     init_default_scope('vit_plugin')

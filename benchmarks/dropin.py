@@ -234,6 +234,8 @@ def main() -> int:
         if args.out:
             args.out.write_text('\n'.join(rows) + '\n')
     total = sum(counts.values(), Counter())
+    if not total:
+        parser.error(f'--configs {args.configs}: no config with a Vision Transformer matches it')
     columns = ('equal', 'rejected', 'unequal')
     table = [['configs', 'backbones', *columns]]
     for folder, row in (*counts.items(), ('all', total)):

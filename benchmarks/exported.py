@@ -122,6 +122,10 @@ def main() -> None:
     )
     parser.add_argument('--others', nargs='*', default=[], metavar='NAME=FILE')
     args = parser.parse_args()
+    others = {name: Path(file) for name, _, file in (other.partition('=') for other in args.others)}
+    for name, file in others.items():  # before the recipes, which take minutes
+        if not file.is_file():
+            parser.error(f'--others {name}={file}: give NAME=FILE, with a file that exists')
     warnings.simplefilter('ignore')
     os.environ['OMP_NUM_THREADS'] = '1'
     torch.set_num_threads(1)
@@ -131,9 +135,8 @@ def main() -> None:
         for name in args.only:
             row_calls, descriptions[name] = calls_of(name, ROWS[name], Path(folder))
             calls |= row_calls
-    for other in args.others:
-        name, _, file = other.partition('=')
-        session, inputs = open_session(Path(file)), random_inputs(Path(file))
+    for name, file in others.items():
+        session, inputs = open_session(file), random_inputs(file)
         descriptions[name] = 'file of another program'
         calls[f'{name}, onnxruntime'] = lambda session=session, inputs=inputs: session.run(
             None, inputs

@@ -477,6 +477,9 @@ def main() -> None:
     parser.add_argument('folder', type=Path, help='with the clones')
     parser.add_argument('--only', nargs='+', default=['.yml'], help='parts of names of configs')
     args = parser.parse_args()
+    names = [name for repository in REPOSITORIES.values() for name in repository.configs]
+    if unknown := [part for part in args.only if not any(part in name for name in names)]:
+        parser.error(f'--only {unknown[0]}: it is in none of {", ".join(names)}')
     warnings.simplefilter('ignore')
     worst = 0.0
     for repository in REPOSITORIES.values():

@@ -76,6 +76,8 @@ def training_command(
 ) -> Command:
     """A call of ``vit-plugin train``, which resumes if it was stopped in time."""
     start = ('train', config, '--resume', *argv)
+    splits = ('train', 'val', 'test') if data else ()
+    options = (*options, *(f'{s}_dataloader.dataset.data_root={{data}}/{data}' for s in splits))
     return Command(
         title,
         (*start, '--cfg-options', *options) if options else start,
@@ -240,7 +242,11 @@ def run(command: Command, name: str, args: argparse.Namespace) -> str:
             code = process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGTERM)
-            code = process.wait(GRACE)
+            try:
+                code = process.wait(GRACE)
+            except subprocess.TimeoutExpired:  # the next command needs the GPU
+                process.kill()
+                code = process.wait()
     if code:
         return f'ended with status {code}; see {folder / "log.txt"}'
     return '\n'.join(table(folder, argv))
@@ -300,10 +306,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('parts', nargs='*', metavar='PART', help=f'default: {" ".join(PARTS)}')
-    parser.add_argument('--out', type=Path, default=Path('work_dirs/gpu').resolve())
+    parser.add_argument('--out', type=Path, default=Path('work_dirs/gpu'))
     parser.add_argument('--data', type=Path, default=ROOT / 'data')
     parser.add_argument('--tiny', action='store_true', help='try all parts, also on a CPU')
     args = parser.parse_args()
+    args.out, args.data = args.out.resolve(), args.data.resolve()  # commands run in ROOT
+    if unknown := [part for part in args.parts if part not in PARTS]:
+        parser.error(f'there is no part {unknown[0]!r}; give some of {", ".join(PARTS)}')
     for part in args.parts or PARTS:
         for i, command in enumerate(PARTS[part]):
             print(f'\n## {part}: {command.title}\n{run(command, f"{part}-{i}", args)}', flush=True)

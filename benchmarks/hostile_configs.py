@@ -258,6 +258,8 @@ WRITES = {
     'shutil.move',
     'shutil.copyfile',
 }
+# Events with a source and a target, which is written.
+PAIRS = {'os.rename', 'os.link', 'os.symlink', 'shutil.move', 'shutil.copyfile'}
 # Audit events that start a process or a connection.
 RUNS = {'os.system', 'os.exec', 'os.posix_spawn', 'subprocess.Popen', 'socket.connect'}
 SUFFIXES = ['']
@@ -351,8 +353,11 @@ class Baits:
                 self.seen[f'open {Path(path).name}'] += 1
         elif event == 'open' and isinstance(args[0], int) and args[0] <= 2:
             self.seen[f'open {args[0]}'] += 1
-        elif event in WRITES and not os.path.abspath(os.fsdecode(args[0])).startswith(self.allowed):
-            self.seen[f'{event} {args[0]}'] += 1
+        elif event in WRITES:
+            paths = args[: 2 if event in PAIRS else 1]
+            inside = [os.path.abspath(os.fsdecode(path)).startswith(self.allowed) for path in paths]
+            if not all(inside):
+                self.seen[f'{event} {paths[inside.index(False)]}'] += 1
         elif event in RUNS or (event == 'import' and args[0] in ('local', 'x')):
             self.seen[f'{event} {args[1] if event == "socket.connect" else args[0]}'] += 1
 

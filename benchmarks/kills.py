@@ -30,6 +30,7 @@ from benchmarks.exactness import compare
 from benchmarks.tiny_run import WIDE, tiny_cfg
 
 SIGNALS = dict(kill=signal.SIGKILL, term=signal.SIGTERM, usr1=signal.SIGUSR1)
+LAUNCHES = ('one', 'ddp', 'fsdp2')  # see Setting
 MAX_STARTS = 12  # in a run; the last one is not hit
 # Temporary files of a checkpoint that is being written.
 WRITING = ('.epoch_*', '.iter_*', '.best_*', '.last_checkpoint*')
@@ -84,7 +85,7 @@ class Setting:
 SETTINGS = [
     Setting(launch, loop, workers)
     for loop, workers in (('epoch', 0), ('iter', 2), ('epoch', 3), ('iter', 0))
-    for launch in ('one', 'ddp', 'fsdp2')
+    for launch in LAUNCHES
 ] + [Setting(wide=True)]
 
 
@@ -217,7 +218,7 @@ def main() -> None:
     parser.add_argument('--rounds', type=int, default=100, help='kills or signals to send at least')
     parser.add_argument('--kind', choices=SIGNALS, default='kill')
     parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument('--launches', nargs='+', default=['one', 'ddp', 'fsdp2'])
+    parser.add_argument('--launches', nargs='+', choices=LAUNCHES, default=LAUNCHES)
     args = parser.parse_args()
     rng, folder = random.Random(args.seed), Path(tempfile.mkdtemp(prefix='kills_'))
     settings = [setting for setting in SETTINGS if setting.launch in args.launches]

@@ -42,6 +42,7 @@ PRODUCTS = {
     ATTENTION,
     ATTENTION_BACKWARD,
 }
+MODES = ('forward', 'train')
 LAYOUTS = (torch.preserve_format, torch.contiguous_format, torch.channels_last)
 # Parts of a step -> how the names of their operators in the profiler begin. The order matters: an
 # operator belongs to the first part that fits.
@@ -180,7 +181,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('--models', nargs='+', default=['B/16', 'R50+B/16', 'R26+S/32'])
-    parser.add_argument('--modes', nargs='+', default=['forward', 'train'])
+    parser.add_argument('--modes', nargs='+', choices=MODES, default=MODES)
     parser.add_argument('--batch', type=int, default=2)
     parser.add_argument('--rounds', type=int, default=9)
     args = parser.parse_args()

@@ -18,6 +18,7 @@ in DIR/<row>.log.
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -86,7 +87,8 @@ class Result(NamedTuple):
 def interpreter(folder: Path | None, version: str) -> Path:
     """The newest Python of this version in the folder of ``--pythons``, or the one on PATH."""
     if folder:
-        candidates = sorted(folder.glob(f'{version}.*/bin/python{version}'))
+        found = folder.glob(f'{version}.*/bin/python{version}')
+        candidates = sorted(found, key=lambda path: [*map(int, re.findall(r'\d+', path.parts[-3]))])
     else:
         on_path = shutil.which(f'python{version}')
         candidates = [Path(on_path)] if on_path else []
@@ -105,6 +107,8 @@ def copy_tree(to: Path) -> None:
         text=True,
     ).stdout.split('\0')
     for name in filter(None, names):
+        if not (ROOT / name).is_file():  # removed since the last commit
+            continue
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, to / name)
 

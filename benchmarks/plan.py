@@ -191,7 +191,10 @@ def _peak(events: list[dict]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition('\n\n')[0])
     parser.add_argument('--only', default='', help='only the settings whose name contains this')
-    cases = [case for case in CASES if parser.parse_args().only in case.name]
+    only = parser.parse_args().only
+    cases = [case for case in CASES if only in case.name]
+    if not cases:
+        parser.error(f'--only {only}: the settings are {"; ".join(case.name for case in CASES)}')
     warnings.simplefilter('ignore')
     worst = 0.0
     # Measure first: no process may be forked after a backward pass.

@@ -95,20 +95,27 @@ STAGES = {
 
 
 def seconds_to_stages(data: str, work_dir: str) -> dict[str, float]:
-    """Seconds until the default detector's training shows each of :data:`STAGES`."""
+    """Seconds until the default detector's training shows each of :data:`STAGES`.
+
+    Raises:
+        SystemExit: if it ends before, with the end of its output.
+    """
     flags = ('--data', data, '--task', 'detection', '--work-dir', work_dir)
     command, seconds = (sys.executable, '-m', 'vit_plugin', 'train', *flags), dict[str, float]()
-    start = time.perf_counter()
+    start, lines = time.perf_counter(), list[str]()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         for line in process.stdout or ():
+            lines.append(line)
             for name, words in STAGES.items():
                 if words in line:
                     seconds.setdefault(name, time.perf_counter() - start)
             if len(seconds) == len(STAGES):
                 break
         process.terminate()
+    if missing := [name for name in STAGES if name not in seconds]:
+        raise SystemExit(f'{" ".join(command)} ended before {missing[0]}: {"".join(lines)[-2000:]}')
     return seconds
 
 

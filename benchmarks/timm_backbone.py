@@ -153,6 +153,9 @@ def main() -> int:
     parser.add_argument('--modules', default='*', help='pattern of the modules')
     parser.add_argument('--out', type=Path, help='file for the table')
     args = parser.parse_args()
+    modules = fnmatch.filter(timm.list_modules(), args.modules)
+    if not modules:
+        parser.error(f'--modules {args.modules}: no module of timm matches it')
     counts, uneven, start = Counter(), set(), time.time()
     rows = [
         '| module | name | '
@@ -161,7 +164,7 @@ def main() -> int:
         '|---|---|---|---|--:|',
     ]
     print(*rows, sep='\n')
-    for module in fnmatch.filter(timm.list_modules(), args.modules):
+    for module in modules:
         name, number = smallest(module)
         outcomes = (
             [outcome(name, size) for size in SIZES]

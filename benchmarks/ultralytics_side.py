@@ -78,6 +78,8 @@ def ultralytics(program: str, model: str, data: Path, lists: Path, size: int) ->
         best = [f'model={folder}/run/weights/best.pt', 'save_json=True']
         run([program, 'detect', 'val', *best, *common, f'project={folder}', 'name=val'])
         predictions = json.loads((folder / 'val' / 'predictions.json').read_text())
+        if not predictions:  # COCO's code fails without boxes
+            return dict.fromkeys(METRICS['detection'], 0.0)
         truth = COCO(lists / 'val.json')
         for box in predictions:
             # ultralytics counts the categories from 1.

@@ -162,10 +162,13 @@ def main() -> int:
     parser.add_argument('--blocks', type=int, help='number of blocks to keep, 0 for all')
     parser.add_argument('--out', type=Path, help='file for the table')
     args = parser.parse_args()
+    chosen = fnmatch.filter(names(), args.names)
+    if not chosen:
+        parser.error(f'--names {args.names}: no name of timm matches it')
     dtype, counts, worst, start = getattr(torch, args.dtype), Counter(), 0.0, time.time()
     rows = [f'| name | {" | ".join(SIZES)} |', '|---|---|---|---|']
     print(*rows, sep='\n')
-    for name in fnmatch.filter(names(), args.names):
+    for name in chosen:
         try:
             differences = compare(name, dtype, args.blocks)
             cells = [

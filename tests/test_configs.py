@@ -270,6 +270,20 @@ def test_imagenet_pipelines_give_the_named_size(path, tmp_path):
             assert packed['data_samples'].gt_label == 1
 
 
+@pytest.mark.filterwarnings('ignore')
+def test_3augment_blurs_at_random_and_weighs_colors():
+    from mmengine.dataset import Compose
+
+    init_default_scope('mmpretrain')
+    cfg = Config.fromfile('configs/_base_/datasets/imagenet_bs256_224px_3augment.py')
+    steps = {step.type: step for step in cfg.train_dataloader.dataset.pipeline}
+    gray, _, blur = (Compose(one).transforms[0] for one in steps['RandomChoice'].transforms)
+    radii = [blur.random_magnitude() for _ in range(40)]
+    assert 0.1 <= min(radii) < 1 < max(radii) <= 2
+    blue = np.full((4, 4, 3), (255, 0, 0), np.uint8)
+    assert gray(dict(img=blue))['img'].max() == 29
+
+
 def loss_of_zero_head(head: nn.Module) -> Tensor:
     """The loss while all weights are zero: all logits are the bias, so labels do not matter."""
     classes, bias = head.num_classes, head.layers.head.bias[0]
@@ -282,6 +296,13 @@ def sample(label: int):
     from mmpretrain.structures import DataSample
 
     return DataSample().set_gt_label(label)
+
+
+@recipes('detection', 'segmentation')
+@pytest.mark.filterwarnings('ignore')
+def test_checkpoints_are_saved_at_least_as_often_as_validated(path):
+    cfg = read_config(path)
+    assert cfg.default_hooks.checkpoint.interval <= cfg.train_cfg.val_interval
 
 
 @recipes('detection', 'segmentation', nightly=True)

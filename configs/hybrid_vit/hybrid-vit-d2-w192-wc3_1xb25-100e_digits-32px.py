@@ -22,7 +22,7 @@ train_pipeline = [
     dict(
         type='Rotate',
         magnitude_range=(0, 15),
-        magnitude_level=15,
+        magnitude_level=15,  # of 10: up to one and a half times the range, 22.5 degrees
         magnitude_std='inf',
         prob=1.0,
         pad_val=0,

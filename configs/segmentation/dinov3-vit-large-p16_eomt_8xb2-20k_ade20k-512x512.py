@@ -54,3 +54,4 @@ param_scheduler = [
 ]
 schedule_length = 20000
 train_cfg = dict(max_iters=20000, val_interval=2000)
+default_hooks = dict(checkpoint=dict(interval=2000))

@@ -7,13 +7,27 @@ tests/untrusted/test_admission.py.
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip('mmpretrain')
 pytest.importorskip('mmdet')
 pytest.importorskip('mmseg')
+from benchmarks.hostile_configs import Baits
+
+
+def test_a_file_that_leaves_the_folder_of_results_is_a_mark():
+    baits = SimpleNamespace(
+        listening=True, allowed=('/own',), watched=Path('/baits'), seen=Counter()
+    )
+    Baits._listen(baits, 'os.rename', ('/own/a', '/own/b', -1, -1))
+    assert not baits.seen
+    for event in ('os.rename', 'shutil.copyfile'):
+        Baits._listen(baits, event, ('/own/a', '/elsewhere/b'))
+    assert [*baits.seen] == ['os.rename /elsewhere/b', 'shutil.copyfile /elsewhere/b']
 
 
 @pytest.mark.nightly

@@ -5,7 +5,7 @@ from image_folders import write_voc
 
 from anyfolder.readers.box_folders import read_annotated_folder
 from anyfolder.readers.image_tree import Tree
-from benchmarks.ultralytics_side import ap_over_minutes, as_yolo
+from benchmarks.ultralytics_side import ap_over_minutes, as_yolo, ultralytics
 
 
 def test_boxes_for_ultralytics_equal_those_of_coco(tmp_path):
@@ -32,3 +32,10 @@ def test_ap_of_both_programs_is_in_percent_over_minutes(tmp_path):
         folder.mkdir()
         (folder / 'results.csv').write_text(text)
     assert ap_over_minutes(ours) == ap_over_minutes(theirs) == [(1, 24.5)]
+
+
+def test_a_model_that_finds_nothing_has_no_ap(tmp_path):
+    (tmp_path / 'run/val').mkdir(parents=True)
+    (tmp_path / 'run/val/predictions.json').write_text('[]')
+    yolo = ultralytics('yolo', 'yolo11n', tmp_path / 'data.yaml', tmp_path, 64)
+    assert yolo.evaluate(tmp_path / 'run', lambda command: 0.0) == dict(AP=0.0, AP50=0.0)

@@ -9,9 +9,16 @@ train_pipeline = [
     dict(
         type='RandomChoice',
         transforms=[
-            [dict(type='RandomGrayscale', prob=1.0, keep_channels=True)],
+            [
+                dict(
+                    type='RandomGrayscale',
+                    prob=1.0,
+                    keep_channels=True,
+                    channel_weights=(0.114, 0.587, 0.299),
+                )
+            ],
             [dict(type='Solarize', thr=128, prob=1.0)],
-            [dict(type='GaussianBlur', magnitude_range=(0.1, 2.0), prob=1.0)],
+            [dict(type='GaussianBlur', magnitude_range=(0.1, 2.0), magnitude_std='inf', prob=1.0)],
         ],
     ),
     dict(type='ColorJitter', brightness=0.3, contrast=0.3, saturation=0.3),
