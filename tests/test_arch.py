@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_models import TINY_SIZES
 
-from vit_plugin.arch import STEMS, VARIANTS, parse_arch
+from vit_plugin.arch import STEMS, VARIANTS, Arch, parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, ViTClsHead
 
@@ -102,6 +102,23 @@ def test_unknown_arch_raises_with_suggestions(arch, words):
     with pytest.raises(ConfigError) as error:
         parse_arch(arch)
     assert all(word in str(error.value) for word in words)
+
+
+@pytest.mark.parametrize('place', ['arch', 'resnet'])
+def test_the_patch_size_may_be_among_the_arguments_of_the_resnet(place):
+    sizes = dict(arch={}, resnet={})
+    sizes[place] = dict(patch_size=4)
+    arch = parse_arch(dict(TINY_SIZES, **sizes['arch'], resnet=sizes['resnet']))
+    assert arch.patch_embed == dict(type='ResNetEmbed', patch_size=4)
+
+
+def test_a_change_of_the_numerics_keeps_the_preset_of_the_arch():
+    arch = Arch(*TINY_SIZES.values(), arguments=dict(numerics='timm'))
+    change = dict(norm_cfg=dict(eps=1e-5))
+    assert arch.complete(numerics=change).numerics == dict(base='timm', **change)
+    assert arch.complete().numerics == 'timm'
+    for given in ('authors', dict(base='transunet', **change)):
+        assert arch.complete(numerics=given).numerics == given
 
 
 def test_timm_cnn_name_becomes_a_stem():

@@ -51,3 +51,17 @@ def test_invalid_port_raises(monkeypatch):
         monkeypatch.setenv(name, value)
     with rejects("MASTER_PORT='abc' must be a number from 1 to 65535"):
         set_rank_variables('pytorch')
+
+
+def test_unknown_nodes_of_slurm_raise(monkeypatch):
+    for name in (*VARIABLES['pytorch'], *VARIABLES['slurm'], 'MASTER_ADDR', 'MASTER_PORT'):
+        monkeypatch.setenv(name, '0')  # so that monkeypatch restores it
+    for name in ('MASTER_ADDR', 'MASTER_PORT'):
+        monkeypatch.delenv(name)
+    monkeypatch.delenv('SLURM_NODELIST', raising=False)
+    with rejects(r"first node of .* \(no 'SLURM_NODELIST'\); set MASTER_ADDR to its address"):
+        set_rank_variables('slurm')
+    monkeypatch.setenv('SLURM_NODELIST', 'node[1-2]')
+    monkeypatch.setenv('PATH', '/nowhere')  # as in a container, which has no scontrol
+    with rejects("first node of .* 'scontrol'.*; set MASTER_ADDR"):
+        set_rank_variables('slurm')

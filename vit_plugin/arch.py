@@ -137,6 +137,9 @@ class Arch:
         completed = {
             name: self.arguments.get(name, default) for name, default in BACKBONE_DEFAULTS.items()
         }
+        preset = completed['numerics']
+        if isinstance(preset, str) and isinstance(given.get('numerics'), Mapping):
+            completed['numerics'] = {'base': preset}  # a change keeps the rest of the preset
         for name, value in given.items():
             if value is not None:
                 completed[name] = apply_change(completed[name], value)
@@ -188,7 +191,8 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
     if resnet is None:
         patch_embed = dict(type='PatchEmbed', patch_size=arch.get('patch_size', 16))
     else:
-        patch_embed = dict(resnet, type='ResNetEmbed', patch_size=arch.get('patch_size', 1))
+        patch_size = arch.get('patch_size', resnet.get('patch_size', 1))
+        patch_embed = dict(resnet, type='ResNetEmbed', patch_size=patch_size)
     return Arch(**{key: arch[key] for key in SIZE_KEYS}, patch_embed=patch_embed)
 
 

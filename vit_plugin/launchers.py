@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from .errors import ConfigError
+from .errors import ConfigError, rejecting
 
 DEFAULT_PORT = '29500'  # torch's default
 # The variables of each launcher: rank, number of processes, rank on this machine.
@@ -35,7 +35,8 @@ def set_rank_variables(launcher: str, port: int | str | None = None) -> None:
         port: ``MASTER_PORT``. Default: as it is in the environment, or 29500.
 
     Raises:
-        ConfigError: if a variable is missing, or if the port is not a number from 1 to 65535.
+        ConfigError: if a variable is missing, if the port is not a number from 1 to 65535, or if
+            SLURM does not name the first node of the job.
     """
     check_launcher(launcher)
     for pytorch_name, launcher_name in zip(VARIABLES['pytorch'], VARIABLES[launcher], strict=True):
@@ -47,12 +48,17 @@ def set_rank_variables(launcher: str, port: int | str | None = None) -> None:
         )
     if launcher == 'slurm' and 'MASTER_ADDR' not in os.environ:
         # Rank 0 runs on the first node of the job.
-        os.environ['MASTER_ADDR'] = subprocess.run(
-            ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.split()[0]
+        with rejecting(
+            '--launcher slurm: the first node of the job cannot be found out',
+            'set MASTER_ADDR to its address',
+            (OSError, LookupError, subprocess.CalledProcessError),
+        ):
+            os.environ['MASTER_ADDR'] = subprocess.run(
+                ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']],
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout.split()[0]
     if 'MASTER_ADDR' not in os.environ:
         raise ConfigError(
             f'--launcher {launcher}: the environment has no MASTER_ADDR; set it to that of rank 0.'

@@ -61,6 +61,38 @@ def test_errors_inside_constructors_are_kept():
         DATASETS.build(dict(type=Part))
 
 
+def test_a_type_that_is_no_name_is_reported():
+    with pytest.raises(TypeError) as error:
+        DATASETS.build(dict(type=3))
+    assert error_sentence(error.value).startswith('TypeError: type must be a str')
+
+
+def test_arguments_that_another_class_takes_by_kwargs_are_not_called_wrong():
+
+    class Part:
+        def __init__(self, **kwargs) -> None:
+            raise TypeError('3 + None')
+
+    with pytest.raises(TypeError) as error:
+        DATASETS.build(dict(type=Part, size=3))
+    assert error_sentence(error.value).startswith('TypeError: 3 + None; give --traceback')
+
+
+@pytest.mark.parametrize(
+    ('error', 'words'),
+    [
+        (TypeError("a() missing 1 required positional argument: 'x'"), "argument: 'x' (TypeError)"),
+        (ValueError("'a' is not 'b'."), "part: 'a' is not 'b' (ValueError)"),
+        (KeyError('there is no "x".'), 'part: there is no "x" (KeyError)'),
+        (KeyError(), 'part: it rejects the values (KeyError)'),
+    ],
+)
+def test_quotes_of_an_error_are_kept(error, words):
+    with pytest.raises(ConfigError) as raised, as_config_error('part'):
+        raise error
+    assert words in str(raised.value)
+
+
 def test_names_are_looked_up_in_the_scope_of_a_framework():
     assert look_up_class('LinearClsHead', MODELS, 'mmpretrain').__name__ == 'LinearClsHead'
     assert look_up_class('LinearClsHead', MODELS, 'mmengine') is None

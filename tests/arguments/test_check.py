@@ -19,8 +19,9 @@ from pydantic import Field
 from rejection import rejects
 from typing_extensions import Required, TypedDict, Unpack
 
-from vit_plugin.arguments import checked
+from vit_plugin.arguments import checked, fits
 from vit_plugin.arguments.fields import PositiveInt, Rate, Size
+from vit_plugin.arguments.foreign import Part
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import SimpleFPN, TokenPooling
 from vit_plugin.models.layers.numerics import NUMERICS, NumericsName
@@ -297,3 +298,10 @@ def test_numbers_that_torch_does_not_take_raise(value):
         Layer(4, encoder=dict(rate=value))
     with rejects(r'Layer: size\[1\]=.* must be a plain number: 0\.'):
         Layer(4, size=(4, value))
+
+
+def test_a_part_may_be_a_list_of_configs():
+    """MMEngine builds them in sequence, such as the necks FPN and DyHead."""
+    assert fits(Part, [dict(type='FPN'), dict(type='DyHead')])
+    for value in ([], [3], [dict(type='FPN'), None], 'FPN'):
+        assert not fits(Part, value)

@@ -81,3 +81,9 @@ def test_docs_have_the_table_of_options():
     page = Path('docs/models.md').read_text()
     for name, entry in OPTIONS.items():
         assert f'| `{name}` | `{entry.default!r}` | {entry.metadata["description"]} |' in page, name
+
+
+def test_an_empty_window_raises():
+    assert read_options(dict(window=None), num_layers=2)[0].window is None
+    with rejects('^encoder: window needs size'):
+        read_options(dict(window={}), num_layers=2)

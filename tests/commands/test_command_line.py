@@ -6,10 +6,16 @@ import signal
 from types import SimpleNamespace
 
 import pytest
+from mmengine.config import Config
 from mmengine.registry import Registry
 from rejection import rejects
 
-from vit_plugin.commands.command_line import build_runner, report_interrupt
+from vit_plugin.commands.command_line import (
+    apply_training_flags,
+    build_runner,
+    load_config,
+    report_interrupt,
+)
 from vit_plugin.commands.one_sentence import TrainingError, one_sentence_errors
 
 
@@ -77,3 +83,36 @@ def test_errors_at_the_import_of_a_framework_are_reported(tmp_path, monkeypatch,
     assert str(error.value).startswith(
         f'Error: {error_type}: needs something<1.0, but found 2.0; give --traceback'
     )
+
+
+@pytest.mark.parametrize('settings', [{}, dict(optim_wrapper=3)])
+def test_amp_leaves_a_wrong_optimizer_to_the_check_of_the_config(settings):
+    cfg = Config(settings)
+    apply_training_flags(cfg, SimpleNamespace(amp=True, resume=None, resume_changed=False))
+    assert cfg.get('optim_wrapper') == settings.get('optim_wrapper')
+
+
+@pytest.mark.parametrize(
+    ('source', 'folder'),
+    [
+        ('runs/a/epoch_3.pth', 'runs/a'),
+        ('hf://me/pets', 'work_dirs/pets'),
+        ('https://there.org/b/model.pth?signature=a.b', 'work_dirs/model'),
+    ],
+)
+def test_logs_of_a_checkpoint_go_to_a_local_folder(monkeypatch, source, folder):
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    flags = dict(config=None, work_dir=None, launcher='none', no_pin_memory=False, verbose=False)
+    saved = SimpleNamespace(checkpoint=SimpleNamespace(source=source), cfg=Config())
+    assert load_config(SimpleNamespace(**flags, local_rank=0), saved).work_dir == folder
+    saved.cfg.work_dir = 'own'  # by --cfg-options
+    assert load_config(SimpleNamespace(**flags, local_rank=0), saved).work_dir == 'own'
+
+
+def test_a_checkpoint_to_resume_excludes_other_weights():
+    flags = dict(amp=False, resume_changed=False, cfg_options=dict(load_from='b.pth'))
+    cfg = Config(dict(load_from='b.pth'))
+    with rejects('^--resume a.pth does not go with --cfg-options load_from'):
+        apply_training_flags(cfg, SimpleNamespace(resume='a.pth', **flags))
+    apply_training_flags(cfg, SimpleNamespace(resume='auto', **flags))
+    assert (cfg.load_from, cfg.begin_from) == (None, 'b.pth')

@@ -61,7 +61,9 @@ def test_tensors_without_a_name_in_the_format_raise(convert, tmp_path, tiny):
     assert done.returncode == 1
     assert 'no name for blocks.0.ls1.gamma' in done.stderr
     done = convert(tmp_path / 'weights.pth', tmp_path / 'x.npz', '--to', 'jax')
-    assert 'does not divide the width 32' in done.stderr
+    assert 'the width 32 is not a usual one; give --num-heads' in done.stderr
+    done = convert(tmp_path / 'weights.pth', tmp_path / 'x.npz', '--to', 'jax', '--num-heads', 3)
+    assert '3 attention heads do not divide the width 32' in done.stderr
     assert not (tmp_path / 'x.npz').exists()
 
 

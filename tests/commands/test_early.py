@@ -14,10 +14,11 @@ import pytest
 from rejection import rejects
 
 from vit_plugin.commands import COMMANDS
-from vit_plugin.commands.early import check_checkpoints
+from vit_plugin.commands.early import TIMM_STARTS, check_checkpoints, check_flags
 from vit_plugin.commands.entry import silence_false_alarms
 from vit_plugin.from_folder import methods
 from vit_plugin.from_folder.choices import METHOD_NAMES
+from vit_plugin.weights.published_run import TIMM_ADDRESSES
 
 HEAVY = ['torch', 'mmengine', 'matplotlib', 'timm', 'torchao']
 # Command line -> its status, and words of its output, where '.*' stands for other words. CONFIG
@@ -63,13 +64,17 @@ EXPECTED: dict[str, tuple[int, str]] = {
     'plan CONFIG --gpus 8 --gpu-memry 80': (2, '--gpu-memry; did you mean --gpu-memory?'),
     'test not/there': (1, "There is no checkpoint file 'not/there'."),
     'test CONFIG not/there': (1, "There is no checkpoint file 'not/there'."),
+    'test not_there.yml .': (1, "There is no config file 'not_there.yml'"),
     'export not/there --out x.onnx': (1, "There is no checkpoint file 'not/there'."),
     'probe not/there': (1, "There is no checkpoint file 'not/there'."),
+    # Python 3.14 calls a file with such a name missing.
+    f'infer {"x" * 300} setup.py': (1, "Error: .*xx'"),
     'test . --out x.json': (1, '--out-item pred is written as .pkl or .pickle'),
     'test . --out-item metrics': (1, '--out-item needs --out; leave it out'),
     'export . --out x.pt': (2, "'x.pt' must end in .pt2, .onnx or .xml"),
     'export . --out x.ONNX': (2, "'x.ONNX' must end in .pt2, .onnx or .xml"),
     'convert . --to timm --num-heads 7 --out x.npz': (1, '--num-heads needs --to jax'),
+    'convert . --into not/there --out x.pth': (1, "There is no checkpoint file 'not/there'."),
     'infer . setup.py --out x.xyz': (
         2,
         "'x.xyz' ends in .xyz, which cannot be written; give a file in",
@@ -80,6 +85,10 @@ EXPECTED: dict[str, tuple[int, str]] = {
     'plan CONFIG --gpus 1 --gpu-memory 8 --out x.csv': (2, "'x.csv' must end in .json"),
     'probe --config CONFIG --out x.txt': (2, "'x.txt' must end in .json"),
     'probe a b --config CONFIG': (1, 'probe takes one checkpoint'),
+    'probe --config CONFIG --checkpoint best': (
+        1,
+        '--checkpoint needs CHECKPOINT; give the folder',
+    ),
     # Images are looked for, too.
     'infer not/there none.jpg': (1, "There is no image 'none.jpg'."),
     'embed not/there none.jpg --out x.npz': (1, "There is no image 'none.jpg'."),
@@ -137,13 +146,26 @@ def test_a_removed_working_directory_raises_one_sentence(tmp_path):
     assert done.stderr.count('\n') == 1
 
 
+def test_addresses_of_timm_equal_those_of_the_readers():
+    assert (*TIMM_ADDRESSES,) == TIMM_STARTS
+
+
 def test_names_of_methods_equal_those_of_the_table():
     assert (*methods.METHODS,) == METHOD_NAMES
 
 
 @pytest.mark.parametrize(
     'path',
-    ['timm://vit', 'https://there.org/a.pth', 'a.py', 'vit_plugin::a.py', 'README.md', 'detector'],
+    [
+        'timm://vit',
+        'https://there.org/a.pth',
+        f'https://there.org/a.pth?signature={"x" * 300}',
+        'a.py',
+        'vit_plugin::a.py',
+        'README.md',
+        'detector',
+        *TIMM_STARTS,
+    ],
 )
 def test_addresses_and_existing_files_pass_the_early_check(path, monkeypatch):
     monkeypatch.setattr('vit_plugin.commands.early.declared_rows', lambda table: ['detector'])
@@ -153,6 +175,15 @@ def test_addresses_and_existing_files_pass_the_early_check(path, monkeypatch):
         check_checkpoints(argparse.Namespace(checkpoint=[path, 'nope']))
     with rejects("'detectr'; did you mean 'detector'"):
         check_checkpoints(argparse.Namespace(checkpoint='detectr'))
+
+
+def test_checkpoints_in_the_home_directory_pass_the_early_check(tmp_path, monkeypatch):
+    """The shell does not expand ``--weights=~/model.pth``, and the readers of checkpoints do."""
+    monkeypatch.setenv('HOME', str(tmp_path))
+    (tmp_path / 'model.pth').touch()
+    check_checkpoints(argparse.Namespace(weights='~/model.pth'))
+    with rejects("no checkpoint file '~/other.pt'"):
+        check_checkpoints(argparse.Namespace(weights='~/other.pt'))
 
 
 @pytest.mark.nightly
@@ -174,3 +205,12 @@ def test_other_messages_of_the_same_logger_are_kept(caplog):
     # Tests raise warnings as errors, unless they are filtered.
     warnings.warn('For binary segmentation, we suggest using', stacklevel=1)
     assert caplog.messages == ['another']
+
+
+@pytest.mark.parametrize('words', [['--data', ''], ['--data', '  '], ['--data=  ']])
+def test_blank_values_are_reported_with_their_flag(capsys, words):
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--data')
+    with pytest.raises(SystemExit):
+        check_flags(parser, words)
+    assert 'error: --data is empty; give a value' in capsys.readouterr().err

@@ -107,5 +107,12 @@ def test_flags_of_single_tasks_are_in_the_table():
     assert flags == {f'--{name.replace("_", "-")}' for name in TASK_FLAGS}
 
 
+def test_every_flag_of_a_folder_needs_one():
+    (group,) = (group for group in parser_by('train')._action_groups if group.title == 'your data')
+    flags = {action.option_strings[0] for action in group._group_actions}
+    (rule,) = (rule for rule in RULES['train'] if rule.others == ('--data',) and not rule.excludes)
+    assert flags == {'--data', *rule.flags}
+
+
 def test_docs_have_the_table():
     assert f'\n\n{rules_as_markdown()}\n\n' in Path('docs/tools.md').read_text()

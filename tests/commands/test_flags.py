@@ -70,3 +70,16 @@ def test_the_target_may_follow_the_checkpoint(command):
     for words in (['run'], ['run', 'x.onnx', '--out', 'y.onnx']):
         with pytest.raises(SystemExit):
             parser.parse_args(words)
+
+
+def test_paths_to_write_may_be_in_the_home_directory(monkeypatch):
+    """The shell does not expand ``--out=~/x.npz``."""
+    monkeypatch.setenv('HOME', '/home/me')
+    args = parser_by('embed').parse_args(['run', 'images', '--out=~/x.npz'])
+    assert str(args.out) == '/home/me/x.npz'
+    args = parser_by('train').parse_args(['--data=~/pets', '--work-dir=~/run'])
+    assert (args.data, args.work_dir) == ('/home/me/pets', '/home/me/run')
+    for target, written in (('~/x.pth', '/home/me/x.pth'), ('hf://me/x', 'hf://me/x')):
+        assert parser_by('convert').parse_args(['run', f'--out={target}']).out == written
+    args = parser_by('visualize').parse_args(['run', 'posembed', '--out=~/pictures'])
+    assert str(args.out) == '/home/me/pictures'

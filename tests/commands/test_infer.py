@@ -4,6 +4,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -12,10 +13,12 @@ import torch
 from extras import needs_mmdet
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
+from rejection import rejects
 from safetensors.torch import save_file
 
 from vit_plugin.commands import infer as command
-from vit_plugin.commands.entry import run_command
+from vit_plugin.commands.entry import build_parser, run_command
+from vit_plugin.commands.flag_rules import RULES, check_rules
 from vit_plugin.config import read_config
 from vit_plugin.inference import unusual_sizes
 
@@ -278,3 +281,11 @@ def test_the_images_of_a_folder_are_predicted(infer, image, tmp_path):
     (folder / 'notes.txt').write_text('not an image')
     out = infer(save(tmp_path / 'digits.pth', DIGITS, {}), folder, '--config', DIGITS)
     assert sorted(path.name for path in out.iterdir()) == ['a.png', 'b.jpg']
+
+
+@pytest.mark.parametrize('name', ['model.onnx', 'MODEL.ONNX', 'Model.Xml'])
+def test_suffixes_of_exported_files_may_be_capital(name):
+    assert not command.needs_torch(SimpleNamespace(checkpoint=name, about=False))
+    args = SimpleNamespace(checkpoint=name, device='cpu', given={'checkpoint', 'device'})
+    with rejects(f'^--device does not go with CHECKPOINT {name}; the file has all of it'):
+        check_rules(RULES['infer'], build_parser(command), args)

@@ -51,6 +51,11 @@ def test_a_plan_is_printed_and_written_as_json(run_command, tmp_path):
             'does not fit the backbone',
         ),
         (
+            f'{PURE} --gpus 1 --cfg-options model.backbone.out_type=featmap '
+            'model.neck.type=GlobalAveragePooling model.head.in_channels=7',
+            'model.head.in_channels=7 does not fit the neck',
+        ),
+        (
             'configs/detection/mask-rcnn_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py --gpus 1',
             'MaskRCNN is not a classifier',
         ),

@@ -7,9 +7,15 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from mmengine.config import Config
+from rejection import rejects
+
+from vit_plugin.commands.test import apply_test_flags, apply_tta, check_all_read
+from vit_plugin.commands.train import apply_train_flags
 
 CONFIG = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
 SHORT = [
@@ -123,6 +129,76 @@ def test_invalid_calls_raise(run_command, tmp_path, arguments, options, words):
     done = run_command('train', *arguments, *(['--cfg-options', *options] if options else []))
     assert done.returncode == 1
     assert words in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize('section', [3, dict(enable=False), None])
+def test_flags_of_train_leave_wrong_sections_to_the_check_of_the_config(section):
+    flags = dict(no_validate=False, auto_scale_lr=False, no_persistent_workers=True)
+    cfg = Config(dict(auto_scale_lr=section, train_dataloader=3))
+    apply_train_flags(cfg, SimpleNamespace(**flags))
+    assert cfg.train_dataloader == 3
+    with rejects(r'^--auto-scale-lr needs auto_scale_lr=dict\(base_batch_size'):
+        apply_train_flags(cfg, SimpleNamespace(**dict(flags, auto_scale_lr=True)))
+
+
+def args_of_test(**changes) -> SimpleNamespace:
+    """The flags that ``apply_test_flags`` reads."""
+    flags = dict(config=None, checkpoint='x.pth', out=None, amp=False, tta=False)
+    shown = dict(show=False, show_dir=None, interval=1, wait_time=2)
+    return SimpleNamespace(**{**flags, **shown, **changes})
+
+
+@pytest.mark.parametrize('scope', ['mmdet', 'mmseg'])
+def test_an_interval_that_the_framework_ignores_raises(scope):
+    cfg = Config(
+        dict(default_scope=scope, test_cfg={}, test_dataloader=dict(dataset=dict(type='A')))
+    )
+    with rejects(f'^--interval 2: {scope} shows every image of a test; leave it out'):
+        apply_test_flags(cfg, args_of_test(show_dir='shown', interval=2))
+
+
+def test_a_config_without_a_test_raises():
+    cfg = Config(dict(test_dataloader=dict(dataset=dict(type='A'))))
+    with rejects(r'^The config of the checkpoint has no test_cfg; add test_cfg=dict\(\)'):
+        apply_test_flags(cfg, args_of_test(amp=True))
+    with rejects("^The config 'x.py' has no test_dataloader; add one"):
+        apply_test_flags(Config(), args_of_test(config='x.py'))
+
+
+def test_pictures_need_a_visualizer_of_the_framework():
+    test = dict(test_cfg={}, test_dataloader=dict(dataset=dict(type='A')))
+    cfg = Config(dict(default_scope='mmseg', **test))
+    apply_test_flags(cfg, args_of_test(show_dir='shown'))
+    assert (cfg.visualizer.type, cfg.visualizer.save_dir) == ('SegLocalVisualizer', 'shown')
+    cfg = Config(dict(default_scope='mmdet', visualizer=dict(type='Own'), **test))
+    apply_test_flags(cfg, args_of_test(show_dir='shown'))
+    assert cfg.visualizer.type == 'Own'
+
+
+def test_views_of_a_config_need_no_known_framework():
+    dataset = dict(type='A', pipeline=[])
+    views = dict(tta_model=dict(type='Mean'), tta_pipeline=[dict(type='Views')])
+    cfg = Config(dict(model=dict(type='M'), test_dataloader=dict(dataset=dataset), **views))
+    apply_tta(cfg)
+    assert cfg.model == dict(type='Mean', module=dict(type='M'))
+    assert cfg.test_dataloader.dataset.pipeline == views['tta_pipeline']
+
+
+def test_a_flip_needs_a_pipeline():
+    dataset = dict(type='A', pipeline=[])
+    cfg = Config(dict(default_scope='mmdet', test_dataloader=dict(dataset=dataset)))
+    with rejects('^--tta: the pipeline of the test_dataloader has no steps'):
+        apply_tta(cfg)
+
+
+def test_images_that_were_left_out_raise_after_a_test():
+    loader = SimpleNamespace(dataset=range(5))
+    check_all_read(SimpleNamespace(test_dataloader=loader))  # another runner, which has no list
+    unreadable = SimpleNamespace(left_out=frozenset())
+    check_all_read(SimpleNamespace(test_dataloader=loader, unreadable=unreadable))
+    unreadable.left_out = frozenset({3})
+    with rejects('^1 of 5 images could not be read'):
+        check_all_read(SimpleNamespace(test_dataloader=loader, unreadable=unreadable))
 
 
 @pytest.mark.nightly

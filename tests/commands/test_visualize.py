@@ -1,6 +1,7 @@
 """All pictures of ``visualize``, for checkpoints with a config and for weights with an arch."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -9,7 +10,9 @@ import torch
 from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import save_file
 
+from vit_plugin.commands.visualize import draw_pictures
 from vit_plugin.config import read_config
+from vit_plugin.report.pictures import pictures
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 # A class token, whose attention is drawn. The recipe has none.
@@ -106,6 +109,22 @@ def test_attention_is_drawn_for_a_folder_with_weights_and_an_arch(run_command, i
     }
 
 
+def test_pictures_of_images_with_one_stem_differ(run_command, image, checkpoint, tmp_path):
+    other = image.with_suffix('.jpg')
+    cv2.imwrite(str(other), cv2.imread(str(image)))
+    done = run_command(
+        f'visualize --config {DIGITS} --out {tmp_path}/out {checkpoint} attention',
+        image,
+        other,
+        *WITH_TOKEN,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / 'out').iterdir()} == {
+        'photo.png_attention.png',
+        'photo.jpg_attention.png',
+    }
+
+
 def test_invalid_calls_raise_one_sentence(run_command, image, checkpoint, tmp_path):
     damaged = tmp_path / 'damaged.jpg'
     damaged.write_bytes(b'no picture')
@@ -159,3 +178,14 @@ def test_flags_of_other_pictures_raise(run_command, image, picture, flag):
     assert done.returncode == 1
     assert f'{flag} needs ' in done.stderr
     assert picture not in done.stderr
+
+
+def test_pictures_of_images_with_one_stem_do_not_replace_each_other(monkeypatch):
+    monkeypatch.setitem(pictures.PER_IMAGE, 'rollout', lambda model, image, blocks: image)
+    names = ['a.jpg', 'a.png', 'b.png']
+    flags = dict(picture='rollout', blocks=None, heads=None, img_size=None, images=names)
+    targets = {name: Path('out', name) for name in names}
+    args = SimpleNamespace(**flags, targets=targets, **{'class': None})
+    reading = SimpleNamespace(read=lambda source, convert: source)
+    drawn = draw_pictures(SimpleNamespace(classes=[], model=None), args, reading)
+    assert [path.name for path, _ in drawn] == ['a.jpg_rollout', 'a.png_rollout', 'b_rollout']

@@ -21,6 +21,8 @@ def test_names_are_listed_with_their_sizes(run_command):
     )
     assert 'the nearest are' in run_command('zoo', 'vit_tiny', '--as-config').stderr
     assert 'No name matches' in run_command('zoo', 'nothing*').stderr
+    tagged = run_command('zoo', 'timm://vit_base_patch16_dinov3.lvd1689m').stdout.splitlines()
+    assert [line.split()[0] for line in tagged] == ['name', 'vit_base_patch16_dinov3.lvd1689m']
 
 
 def test_licenses_are_listed(run_command):

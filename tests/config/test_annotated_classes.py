@@ -88,6 +88,15 @@ def test_classes_of_a_data_set_class_are_compared(make_dataset):
     check_annotations('data', cfg, type('COCO', (Shapes,), dict(__module__='mmdet.datasets.coco')))
 
 
+def test_classes_may_be_the_lines_of_a_file(make_dataset, tmp_path):
+    """MMEngine reads the file."""
+    (tmp_path / 'classes.txt').write_text('\n'.join(NAMES))
+    check('data', make_dataset(str(tmp_path / 'classes.txt')))
+    (tmp_path / 'classes.txt').write_text('Square\ntriangle\ndisc\n')
+    with rejects("no 'Square' in"):
+        check('data', make_dataset(str(tmp_path / 'classes.txt')))
+
+
 def test_masks_without_segmentation_raise(make_dataset):
     check('data', make_dataset(NAMES, with_mask=True, segmentation=[[0, 0, 2, 0, 2, 2]]))
     with rejects('^data.ann_file: the annotation 7 has no segmentation'):
@@ -97,6 +106,11 @@ def test_masks_without_segmentation_raise(make_dataset):
 def test_other_files_raise(make_dataset, tmp_path):
     cfg = make_dataset(NAMES)
     (tmp_path / 'x.json').write_text('[]')
+    with rejects('^data.ann_file=.*x.json.*cannot be read'):
+        check('data', cfg)
+    cfg = make_dataset(NAMES, with_mask=True)
+    content = json.loads((tmp_path / 'x.json').read_text())
+    (tmp_path / 'x.json').write_text(json.dumps(dict(content, annotations=[7])))
     with rejects('^data.ann_file=.*x.json.*cannot be read'):
         check('data', cfg)
 

@@ -49,6 +49,24 @@ def test_in_channels_of_decode_heads_follow_in_index(tiny):
         )
 
 
+@pytest.mark.parametrize(
+    'head',
+    [
+        dict(in_channels=32, in_index=[0]),
+        dict(in_channels=[32], in_index=1),
+        dict(in_channels=[32, 32], in_index=None),
+        dict(in_channels=32, in_index=None),
+    ],
+)
+def test_in_index_and_in_channels_may_be_numbers_or_lists(tiny, head):
+    backbone = dict(
+        tiny, type='vit_plugin.VisionTransformer', out_type='featmap', out_indices=(0, 1)
+    )
+    check_channels(dict(backbone=backbone, decode_head=head))
+    with rejects('in_channels=7 does not fit the backbone'):
+        check_channels(dict(backbone=backbone, decode_head=dict(head, in_channels=7)))
+
+
 def test_in_index_beyond_the_maps_raises():
     model = dict(
         backbone=dict(type='vit_plugin.VisionTransformer', arch='B/16', out_type='featmap'),

@@ -35,6 +35,12 @@ def test_misspelled_options_raise_with_the_nearest_name(digits_config, option, w
     assert words in str(error.value)
 
 
+def test_items_of_an_empty_list_raise(digits_config):
+    digits_config.custom_hooks = []
+    with pytest.raises(ConfigError, match='custom_hooks is a list without items'):
+        check_options(digits_config, {'custom_hooks.0.type': 1})
+
+
 def test_options_that_are_read_pass(digits_config):
     check_options(
         digits_config,

@@ -4,10 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from rejection import rejects
 
-from vit_plugin.config import read_config
+from vit_plugin.config import apply_loader_defaults, read_config
 
 
 def test_reading_a_config_keeps_mmengines_table_of_packages(tmp_path):
@@ -57,3 +58,10 @@ def test_missing_modules_raise(tmp_path):
     path.write_text("custom_imports = dict(imports=['mine'])\nmodel = dict(type='A')\n")
     with rejects("imports 'mine', and no such module is installed.*put its folder into PYTHONPATH"):
         read_config(str(path))
+
+
+def test_wrong_loaders_are_left_to_the_check_of_the_config():
+    cfg = Config(dict(train_dataloader=dict(num_workers='many'), val_dataloader=3))
+    apply_loader_defaults(cfg)
+    assert cfg.train_dataloader.num_workers == 'many'
+    assert cfg.val_dataloader == 3

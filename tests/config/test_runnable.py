@@ -79,6 +79,14 @@ def test_existing_data_pass(coco):
     check_config(coco)
 
 
+def test_checkpoints_in_the_home_directory_are_found(coco, tmp_path, monkeypatch):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    (tmp_path / 'x.pth').touch()
+    coco.load_from = '~/x.pth'
+    check_config(coco)
+    assert coco.load_from == str(tmp_path / 'x.pth')
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(NUMBERS),
@@ -133,7 +141,15 @@ def test_a_learning_rate_that_the_schedule_replaces_raises(coco):
             {'train_dataloader.num_workers': 100_000},
             'train_dataloader: num_workers=100000 must be less than or equal to',
         ),
+        (dict(default_scope='none.such'), "default_scope='none.such' is not an installed package"),
+        (
+            dict(default_scope=3),
+            'default_scope=3 is not an installed package; there are mmpretrain',
+        ),
         (dict(schedule_length=0), 'schedule_length=0 must be greater than or equal to 1'),
+        (dict(load_from=3), 'load_from=3 must be a valid string'),
+        (dict(resume_changed='no'), "resume_changed='no' must be a valid boolean"),
+        (dict(begin_from='none.pth'), "There is no checkpoint file 'none.pth'"),
         (dict(val_dataloader=None), 'val_cfg and val_evaluator need val_dataloader; set it'),
         (dict(val_cfg=None), 'val_dataloader and val_evaluator need val_cfg; set it'),
         (dict(compile=3), 'compile=3 must be a dict with settings, True or False'),

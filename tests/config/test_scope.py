@@ -9,7 +9,7 @@ from threading import Barrier, Event
 import pytest
 from mmengine.registry import DefaultScope
 
-from vit_plugin.config.scope import in_scope
+from vit_plugin.config.scope import import_data_sets, in_scope
 
 
 def test_a_thread_keeps_its_scope():
@@ -55,3 +55,8 @@ def test_a_child_is_forked_between_builds():
     process.kill()
     assert not hangs
     assert scopes.get() is None
+
+
+@pytest.mark.parametrize('scope', [None, 3, '', 'none', 'none.such'])
+def test_data_sets_of_an_unknown_scope_are_left_to_the_check_of_the_config(scope):
+    import_data_sets(scope)

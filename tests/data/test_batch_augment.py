@@ -1,5 +1,8 @@
 """Transforms of batches draw the same numbers as MMPretrain's, and give nearly the same pixels."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -171,6 +174,13 @@ def test_transforms_without_a_batch_version_raise():
         check_batched(mmpretrain.RandomCrop(4, pad_if_needed=True))
     with rejects('operations Cutout of RandAugment'):
         check_batched(mmpretrain.RandAugment([dict(type='Cutout', shape=2)], 1, 9))
+    for interpolation in ('nearest', 'area'):  # OpenCV warps with `area` as with `bilinear`
+        check_batched(mmpretrain.Rotate(angle=3.0, interpolation=interpolation))
+    with rejects("Rotate of batches has no interpolation='lanczos'"):
+        check_batched(mmpretrain.Rotate(angle=3.0, interpolation='lanczos'))
+    policy = [dict(type='Shear', magnitude=0.1, interpolation='lanczos')]
+    with rejects("Shear of batches has no interpolation='lanczos'"):
+        check_batched(mmpretrain.RandAugment(policy, 1, 9))
 
 
 @pytest.mark.parametrize('name', ['imagenet_bs64_384px', 'cifar10_bs256'])
@@ -188,3 +198,14 @@ def test_device_variants_have_the_steps_of_the_plain_recipes(name):
             step['type'] = 'RandomResizedCrop'
         steps.append(step)
     assert steps == [step.to_dict() for step in plain.train_dataloader.dataset.pipeline[:-1]]
+
+
+def test_the_module_may_be_imported_on_the_meta_device():
+    """A recipe is built there first, so that its memory is known."""
+    code = (
+        'import torch\n'
+        "with torch.device('meta'):\n"
+        '    from vit_plugin.data import batch_operations\n'
+        "assert {batch_operations.RAMP.device.type, batch_operations.SMOOTH.device.type} == {'cpu'}"
+    )
+    subprocess.run([sys.executable, '-c', code], check=True)

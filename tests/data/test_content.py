@@ -1,5 +1,6 @@
 """A digest of a data set's files changes with their bytes, and not with their folder."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +110,9 @@ def test_all_pixels_in_memory_are_digested():
 )
 def test_data_without_local_files_have_no_digest(samples):
     assert content_digest(samples) is None
+
+
+def test_pipes_are_not_opened(tmp_path):
+    """That would block until another program writes into them."""
+    os.mkfifo(tmp_path / 'pipe.png')
+    assert content_digest(Samples([dict(img_path=str(tmp_path / 'pipe.png'))])) is None

@@ -97,3 +97,13 @@ def test_shards_of_webdataset_are_read(tmp_path, monkeypatch):
     assert [(sample['img'].max(), sample['gt_label']) for sample in data] == [
         (i, i % 3) for i in range(7)
     ]
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_unsigned_labels_are_integers(tmp_path):
+    datasets = pytest.importorskip('datasets')
+    features = datasets.Features(dict(image=datasets.Image(), label=datasets.Value('uint8')))
+    rows = dict(image=[dict(bytes=png(5), path=None)], label=[200])
+    datasets.Dataset.from_dict(rows, features=features).save_to_disk(str(tmp_path / 'saved'))
+    data = DATASETS.build(dict(type='vit_plugin.HuggingFaceImages', path=str(tmp_path / 'saved')))
+    assert data[0]['gt_label'] == 200

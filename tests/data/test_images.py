@@ -142,6 +142,9 @@ def test_a_window_reads_all_bits(tmp_path):
         (dict(window=(5, 5)), r'window=.*\(lower, upper\)'),
         (dict(window=(5,)), 'window'),
         (dict(window=(0, 9), imdecode_backend='pillow'), 'needs values of all bits'),
+        (dict(window=(0, 9), bands=4), 'leave out one of them'),
+        (dict(bands=4, color_type='grayscale'), 'bands are read as they are'),
+        (dict(bands=4, imdecode_backend='pillow'), 'bands are read as they are'),
     ],
 )
 def test_invalid_windows_raise(kwargs, words):

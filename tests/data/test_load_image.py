@@ -99,3 +99,10 @@ def test_rotated_photographs_have_their_displayed_size(tmp_path):
 def test_descending_ranges_raise(field):
     with rejects(rf'{field}=\(0.9, 0.3\) must be \(min, max\)'):
         LoadRandomResizedCrop(8, **{field: (0.9, 0.3)})
+
+
+def test_an_interpolation_that_pillow_lacks_raises():
+    LoadRandomResizedCrop(8, interpolation='area')
+    LoadRandomResizedCrop(8, interpolation='lanczos', backend='pillow')
+    with rejects("Pillow has no interpolation='area'; take another one, or backend='cv2'"):
+        LoadRandomResizedCrop(8, interpolation='area', backend='pillow')

@@ -54,3 +54,10 @@ def test_invalid_arguments_raise():
             stratified_subset(DIGITS, fraction=0.1, seed=seed)
     with rejects('RepeatDataset does not give one label for each image'):
         stratified_subset(dict(type='RepeatDataset', times=2, dataset=DIGITS), fraction=0.1)
+
+
+def test_data_without_images_raise():
+    empty = BaseDataset(lazy_init=True)
+    empty.data_list, empty.serialize_data, empty._fully_initialized = [], False, True
+    with rejects('^stratified_subset: the data set has no images'):
+        stratified_subset(dict(type=lambda: empty), fraction=0.5)

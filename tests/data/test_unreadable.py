@@ -7,6 +7,7 @@ import cv2
 import numpy as np
 import pytest
 from mmcv.transforms import LoadImageFromFile
+from mmengine import fileio
 from mmengine.dataset import BaseDataset
 from rejection import rejects
 
@@ -54,6 +55,15 @@ def fail(error: Exception) -> None:
 )
 def test_errors_of_files_mean_unreadable_and_others_do_not(error, is_unreadable):
     assert bool(unreadable_file(raised(fail, error))) == is_unreadable
+
+
+def test_errors_of_the_machine_pass_through_our_reader(tmp_path, monkeypatch):
+    def fail_to_open(*_, **__):
+        raise OSError(errno.EMFILE, 'Too many open files', 'a.jpg')
+
+    monkeypatch.setattr(fileio, 'get', fail_to_open)
+    error = raised(LoadImage().load, str(tmp_path / 'a.jpg'))
+    assert unreadable_file(error) is None
 
 
 class Folder(BaseDataset):

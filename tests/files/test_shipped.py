@@ -155,3 +155,10 @@ def test_builds_are_reproducible():
 def test_every_command_works_from_the_wheel_in_an_empty_environment():
     pytest.importorskip('build')
     assert wheel.run(extras=[], mim=False) == 0
+
+
+def test_configs_in_the_home_directory_are_found(tmp_path, monkeypatch):
+    """The shell does not expand ``--config=~/own.py``."""
+    monkeypatch.setenv('HOME', str(tmp_path))
+    (tmp_path / 'own.py').touch()
+    assert shipped.config_path('~/own.py') == str(tmp_path / 'own.py')

@@ -77,7 +77,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         pos_embed=dict(
             type='none',
             rotary=dict(
-                form='centred',
+                form='index',
                 temperature=100.0,
                 order='yx',
                 planes='halves',
@@ -509,7 +509,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     ),
     'DINO': dict(
         backbone=dict(type='vit_plugin.IBOTViT', arch=TINY, img_size=32),
-        neck=dict(type='vit_plugin.DINONeck', in_channels=32),
+        neck=dict(type='vit_plugin.DINONeck', in_channels=32, out_channels=8),
         head=dict(type='vit_plugin.DINOHead', out_channels=8),
         num_large=2,
         momentum=0.9,
@@ -526,7 +526,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         mask_ratio=(0.1, 0.5),
         koleo_weight=0.1,
         backbone=dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32),
-        neck=dict(type='vit_plugin.DINONeck', in_channels=32),
+        neck=dict(type='vit_plugin.DINONeck', in_channels=32, out_channels=8),
         head=dict(type='vit_plugin.DINOHead', out_channels=8),
     ),
     'DINONeck': dict(in_channels=32, hid_channels=16, bottleneck=8, out_channels=12, num_layers=2),

@@ -84,13 +84,23 @@ def why_not_built(error: BaseException) -> str | None:
     for cause, build_locals in _failed_builds(error):
         # obj_cls, obj_type and args are variables of MMEngine's build_from_cfg.
         component_class: Any = build_locals.get('obj_cls')
-        arguments = build_locals.get('args')
+        arguments: Any = build_locals.get('args')
         is_missing = component_class is None and isinstance(cause, (KeyError, RuntimeError))
         if is_missing and isinstance(build_locals.get('obj_type'), str):
             return describe_unknown_name(build_locals['obj_type'], build_locals['registry'])
-        if isinstance(cause, TypeError) and isinstance(arguments, Mapping):
+        # There is no class if the type is neither a name nor one, such as a number.
+        has_class = component_class is not None and isinstance(arguments, Mapping)
+        if has_class and isinstance(cause, TypeError):
+            owner = getattr(component_class, '__name__', 'The function')  # a partial has no name
+            signature = Signature.of(component_class)
+            unknown = arguments.keys() - signature.fields.keys()
+            # Another package may take further names by **kwargs, unless the error is about one, or
+            # about a missing argument, which may be misspelt.
+            about_names = any(text in str(cause) for text in ('missing', *map(repr, unknown)))
+            if signature.takes_any and not about_names:
+                arguments = {name: arguments[name] for name in arguments if name not in unknown}
             try:
-                check(component_class.__name__, Signature.of(component_class), (), arguments)
+                check(owner, signature, (), arguments)
             except ConfigError as problem:
                 return str(problem)
     return None
@@ -129,7 +139,9 @@ def as_config_error(
             raise
         if known := why_not_built(error):
             raise ConfigError(f'{owner}: {known}') from error
-        reason = ' '.join(str(error).split()).strip('"\'').rstrip('.') or 'it rejects the values'
+        # The text of a KeyError is the repr of its argument.
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        reason = ' '.join(str(text).split()).rstrip('.') or 'it rejects the values'
         raise ConfigError(
             f'{owner}: {reason} ({type(error).__name__}); see its docstring for what may be given.'
         ) from error

@@ -209,7 +209,7 @@ def read_options(
         entry.name: encoder[entry.name] for entry in fields(BlockOptions) if entry.name in encoder
     }
     window = encoder.get('window')
-    encoder_values['window'] = WindowOptions(**window) if window else None
+    encoder_values['window'] = None if window is None else WindowOptions(**window)
     for name, value in block_values.items():
         if isinstance(value, (list, tuple)) and len(value) != num_layers:
             raise ConfigError(

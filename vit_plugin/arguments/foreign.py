@@ -5,7 +5,7 @@ Arguments of names that are not in the table may have any value.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from multiprocessing import get_all_start_methods
 from types import NoneType
@@ -33,13 +33,15 @@ Workers = Annotated[int, Field(ge=0, le=MAX_WORKERS_PER_CORE * (os.cpu_count() o
 
 
 def _reject_plain_value(value: Any) -> Any:
-    """Raise a ``ValueError`` for a value that is neither a config nor a module."""
+    """Raise a ``ValueError`` for a value that is neither a config, a list of them nor a module."""
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        return value
     if isinstance(value, (bool, int, float, str, bytes, list, tuple, set, NoneType)):
         raise ValueError('Input should be a valid dictionary')
     return value
 
 
-# The config of a module, or the module itself.
+# The config of a module, a list of configs that MMEngine builds in sequence, or the module itself.
 Part = Annotated[Any, AfterValidator(_reject_plain_value)]
 
 Rule = Literal['greater', 'less']  # the direction in which a metric improves

@@ -3,7 +3,7 @@
 import argparse
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,13 +40,16 @@ def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Co
     """The config of ``args.config`` or of a checkpoint, with the flags of ``add_run_arguments``.
 
     ``--amp`` is left to the caller. A config from a checkpoint already has ``--cfg-options``
-    applied. Without a config file, logs go to the folder of the checkpoint.
+    applied. Without a config file, logs go to the folder of the checkpoint. For one at an address,
+    they go to a folder of its name in work_dirs.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = saved.cfg if saved else read_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
-    if saved and not args.config:
-        cfg.work_dir = str(Path(saved.checkpoint.source).parent)
+    if saved and not (args.config or cfg.get('work_dir')):  # --cfg-options may set it
+        source = saved.checkpoint.source
+        name = Path(source.partition('?')[0]).stem
+        cfg.work_dir = str(Path('work_dirs', name) if '://' in source else Path(source).parent)
     cfg.work_dir = (
         args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
     )
@@ -58,12 +61,17 @@ def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Co
 
 def apply_training_flags(cfg: Config, args: argparse.Namespace) -> None:
     """Apply ``--amp``, ``--resume`` and ``--resume-changed`` of a training to its config."""
-    if args.amp:
+    if args.amp and isinstance(cfg.get('optim_wrapper'), Mapping):  # else check_config rejects it
         cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
     if args.resume_changed:
         cfg.resume_changed, args.resume = True, args.resume or 'auto'
     if args.resume:
         cfg.resume = True
+        if args.resume != 'auto' and 'load_from' in (getattr(args, 'cfg_options', None) or {}):
+            raise ConfigError(
+                f'--resume {args.resume} does not go with --cfg-options load_from=..., since the '
+                'checkpoint has all weights; leave one of them out.'
+            )
         if args.resume == 'auto':
             # MMEngine would resume from `load_from`, so it becomes `begin_from`.
             cfg.begin_from, args.resume = cfg.get('load_from') or cfg.get('begin_from'), None

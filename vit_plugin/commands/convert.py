@@ -12,6 +12,7 @@ Without ``--to``, the whole model is written under its own names, for the other 
 ``--into`` rewrites the checkpoint that a run started from, with the trained backbone.
 """
 
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_target(
         parser,
         f'file to write ({", ".join(WEIGHT_SUFFIXES)}), folder for a hub, or hf://USER/NAME',
-        type=str,  # a Path would merge the slashes of hf://
+        type=os.path.expanduser,  # a Path would merge the slashes of hf://
         metavar='TARGET',
     )
     parser.add_argument(
@@ -125,8 +126,8 @@ def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int
     is taken, and printed.
 
     Raises:
-        ConfigError: if ``--to`` needs an encoder and there is none, or if the number does not
-            divide the width.
+        ConfigError: if ``--to`` needs an encoder and there is none, or if the number is unknown or
+            does not divide the width.
     """
     from vit_plugin.arch import num_heads_of_width, parse_arch
     from vit_plugin.weights.saved_settings import saved_backbone
@@ -151,10 +152,15 @@ def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int
         heads = parse_arch(arch).num_heads
     elif heads := num_heads_of_width(width):
         print(f'{heads} attention heads, as usual for the width {width}; --num-heads gives others')
-    if not heads or width % heads:
+    if not heads:
         raise ConfigError(
-            f'--num-heads {heads or "(unknown)"} does not divide the width {width}; give the '
-            'number of heads of the model.'
+            f'{args.checkpoint!r} does not state its attention heads, and the width {width} is '
+            'not a usual one; give --num-heads, the number of the model.'
+        )
+    if width % heads:
+        raise ConfigError(
+            f'{heads} attention heads do not divide the width {width}; give --num-heads, the '
+            'number of the model.'
         )
     return heads
 

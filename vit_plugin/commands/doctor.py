@@ -8,6 +8,7 @@ and 2 if the config cannot be read. Nothing is trained, downloaded or written.
 """
 
 import json
+import os
 import sys
 import warnings
 from argparse import ArgumentParser, Namespace
@@ -35,6 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def check(args: Namespace) -> None:
     """Check that the config or the run exists, without importing torch."""
+    args.subject = os.path.expanduser(args.subject)
     try:
         if args.subject.startswith(SHIPPED_PREFIX) or Path(args.subject).suffix in CONFIG_SUFFIXES:
             config_path(args.subject)

@@ -12,8 +12,10 @@ from vit_plugin.launchers import check_launcher
 from vit_plugin.project import declared_rows
 from vit_plugin.suggestions import closest, did_you_mean
 
-CHECKPOINT_FLAGS = ('checkpoint', 'weights', 'teacher', 'resume')  # flags that name a checkpoint
+CHECKPOINT_FLAGS = ('checkpoint', 'weights', 'teacher', 'resume', 'into')  # name a checkpoint
 CONFIG_SUFFIX, CONFIG_PREFIX = '.py', 'vit_plugin::'  # a config's name has one of the two
+# How addresses in timm begin: the keys of published_run.TIMM_ADDRESSES, which needs MMEngine.
+TIMM_STARTS = ('local-dir:', 'local_dir:', 'hf-hub:', 'hf_hub:')
 
 
 def check_working_directory() -> None:
@@ -33,7 +35,7 @@ def check_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     for previous, word in zip(['', *words], words, strict=False):
         name, equals, value = word.partition('=')
         if not word.strip() or (name.startswith('--') and equals and not value.strip()):
-            flag = name or (previous if previous.startswith('--') else 'an argument')
+            flag = name.strip() or (previous if previous.startswith('--') else 'an argument')
             parser.error(f'{flag} is empty; give a value, or leave it out')
         if name == '--':  # only positional arguments follow
             return
@@ -48,7 +50,9 @@ def check_checkpoints(args: argparse.Namespace) -> None:
         for path in [value] if isinstance(value, str) else value:
             is_config = path.endswith(CONFIG_SUFFIX) or path.startswith(CONFIG_PREFIX)
             is_auto = flag == 'resume' and path == 'auto'
-            if '://' in path or is_config or is_auto or Path(path).exists():
+            is_address = '://' in path or path.startswith(TIMM_STARTS)
+            # A signed address may be longer than the name of a file may be, so it is no path.
+            if is_address or is_config or is_auto or Path(os.path.expanduser(path)).exists():
                 continue
             published = declared_rows('offered')  # published models that a name stands for
             if path not in published:

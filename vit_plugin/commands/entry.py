@@ -8,7 +8,7 @@ from functools import partial
 from types import ModuleType
 
 from anyfolder.terminal import printable_lines
-from vit_plugin.errors import ConfigError, MissingExtraError
+from vit_plugin.errors import ConfigError, MissingExtraError, named_line
 from vit_plugin.files.shipped import config_path
 from vit_plugin.files.standard_streams import exit_interrupted
 from vit_plugin.threads import share_cores
@@ -65,6 +65,13 @@ def run_command(command: ModuleType) -> None:
         if args.traceback:
             raise
         raise SystemExit(f'Error: {printable_lines(error)}') from None
+    except OSError as error:  # such as a name that is too long, or a folder that may not be read
+        if args.traceback:
+            raise
+        sentence = named_line(error)
+        if error.filename:
+            sentence = f'{str(error.filename)!r} cannot be used ({error.strerror}); check it'
+        raise SystemExit(f'Error: {printable_lines(sentence)}.') from None
 
 
 # Name of a logger -> text in its messages about features that nobody asked for.

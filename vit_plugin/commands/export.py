@@ -173,7 +173,8 @@ def main(args: Namespace) -> None:
         stage=timed_stage,
     )
     summary = export_summary(args, model, size, difference)
-    note = '' if sizes.from_test_pipeline or args.img_size else ONE_SIZE_NOTE
+    takes_one_size = size is not None and not (sizes.from_test_pipeline or args.img_size)
+    note = ONE_SIZE_NOTE if takes_one_size else ''
     print(summary, *photograph_summaries, note, sep='')
 
 

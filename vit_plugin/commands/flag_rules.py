@@ -86,7 +86,7 @@ RULES: dict[str, tuple[FlagRule, ...]] = {
         excludes('config', '--data', 'both say what to train; give one of them'),
         needs(
             '--task, --model, --arch, --weights, --teacher, --epochs, --batch-size, --img-size, '
-            '--no-flip, --balance, --augment, --skip-invalid, '
+            '--no-flip, --balance, --augment, --skip-invalid, --layout, '
             f'{TASK_OPTION_FLAGS}--tiles, --check, --patience',
             '--data',
             'change a config with --cfg-options, such as train_cfg.max_epochs=10 or '
@@ -117,6 +117,7 @@ RULES: dict[str, tuple[FlagRule, ...]] = {
     'probe': (
         needs('--shots', '--probes fewshot|'),
         needs('--seeds', '--probes fewshot|'),
+        needs('--checkpoint', 'checkpoint', 'give the folder of the run'),
         excludes('--work-dir', '--cfg-options work_dir'),
         excludes('--no-pin-memory', '--cfg-options *.pin_memory'),
     ),
@@ -227,7 +228,7 @@ def check_rules(
 def _matches(value: Any, patterns: Sequence[str]) -> bool:
     """True if a value, an item of a list or the name of a setting matches one of these patterns."""
     values = value if isinstance(value, (list, tuple, Mapping)) else [value]
-    return any(fnmatchcase(str(item), pattern) for item in values for pattern in patterns)
+    return any(fnmatchcase(str(item).lower(), pattern) for item in values for pattern in patterns)
 
 
 def flag_text(text: str) -> str:

@@ -57,13 +57,21 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
     return number
 
 
+def a_path(text: str) -> Path:
+    """The argparse type of a path to write. The shell does not expand ``--out=~/x``."""
+    return Path(os.path.expanduser(text))
+
+
+a_path.__name__ = 'Path'
+
+
 def a_file(*suffixes: str) -> Callable[[str], Path]:
     """The argparse type of a file to write, with one of these suffixes."""
 
     def path(text: str) -> Path:
         if Path(text).suffix not in suffixes:
             raise argparse.ArgumentTypeError(f'{text!r} must end in {alternatives(suffixes)}')
-        return Path(text)
+        return a_path(text)
 
     path.__name__ = 'Path'
     return path
@@ -77,15 +85,16 @@ def a_folder(*suffixes: str) -> Callable[[str], Path]:
     """
 
     def path(text: str) -> Path:
-        suffix = Path(text).suffix.lower()
+        target = a_path(text)
+        suffix = target.suffix.lower()
         looks_like_a_file = suffix[1:2].isalpha() and suffix not in suffixes
-        if looks_like_a_file and not text.endswith(('/', os.sep)) and not Path(text).is_dir():
+        if looks_like_a_file and not text.endswith(('/', os.sep)) and not os.path.isdir(target):
             files = f'a file in {alternatives(suffixes)}, or ' if suffixes else ''
             raise argparse.ArgumentTypeError(
                 f'{text!r} ends in {suffix}, which cannot be written; give {files}a folder, with a '
                 f'/ at the end if its name has a dot: {text}/'
             )
-        return Path(text)
+        return target
 
     path.__name__ = 'Path'
     return path
@@ -119,7 +128,7 @@ FLAGS: dict[str, dict[str, Any]] = {
         'best if one was saved, otherwise the last',
     ),
     '--config': dict(help='config of the model; default: the one that the checkpoint holds'),
-    '--data': dict(metavar='FOLDER'),
+    '--data': dict(metavar='FOLDER', type=os.path.expanduser),
     '--device': dict(help='default: a GPU if there is one'),
     '--dtype': dict(choices=('float32', 'float16', 'bfloat16')),
     '--epochs': dict(type=at_least(1), help='default: by the number of images'),
@@ -135,7 +144,7 @@ FLAGS: dict[str, dict[str, Any]] = {
         help='do not flip images, since left and right matter, as in letters',
     ),
     '--no-pin-memory': dict(action='store_true', help='do not pin the memory of the data loaders'),
-    '--out': dict(type=Path),
+    '--out': dict(type=a_path),
     '--resume': dict(
         nargs='?',
         const='auto',
@@ -155,7 +164,7 @@ FLAGS: dict[str, dict[str, Any]] = {
         help='weights to start from: a path, a run, https://, timm:// or hf://, or the name of a '
         'published detector'
     ),
-    '--work-dir': dict(help='folder for logs, checkpoints and metrics'),
+    '--work-dir': dict(type=os.path.expanduser, help='folder for logs, checkpoints and metrics'),
 }
 
 
@@ -173,7 +182,7 @@ def add_target(parser: argparse.ArgumentParser, help: str, **changes: Any) -> No
 
     ``convert RUN model.pth`` is ``convert RUN --out model.pth``, as with ``cp``.
     """
-    out_type, absent = changes.get('type', Path), argparse.SUPPRESS
+    out_type, absent = changes.get('type', a_path), argparse.SUPPRESS
     group = parser.add_mutually_exclusive_group(required=True)
     add_flags(group, '--out', help=f'{help}; --out may be left out', **changes)
     group.add_argument(

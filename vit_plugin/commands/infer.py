@@ -11,6 +11,7 @@ vit-plugin infer model.onnx photo.jpg
 vit-plugin infer --about CHECKPOINT
 """
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
@@ -80,6 +81,7 @@ def check(args: Namespace) -> None:
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import without_earlier_outputs
 
+    args.checkpoint = args.checkpoint and os.path.expanduser(args.checkpoint)
     if args.about:
         if not args.checkpoint:
             raise ConfigError('--about needs a checkpoint or an exported file; give one.')
@@ -97,7 +99,7 @@ def check(args: Namespace) -> None:
 
 def needs_torch(args: Namespace) -> bool:
     """True unless a runtime runs the model, from a file that ``vit-plugin export`` wrote."""
-    return Path(args.checkpoint).suffix not in RUNTIMES or args.about
+    return Path(args.checkpoint).suffix.lower() not in RUNTIMES or args.about
 
 
 def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
@@ -141,9 +143,9 @@ def print_provenance(args: Namespace) -> None:
     from vit_plugin.weights.carried_records import address_record, exported_record
 
     path = Path(args.checkpoint)
-    if path.suffix in RUNTIMES:
+    if path.suffix.lower() in RUNTIMES:
         record = exported_record(path, open_exported(path).metadata)
-    elif path.suffix == '.pt2':
+    elif path.suffix.lower() == '.pt2':
         record = exported_record(path)
     else:
         from vit_plugin.inference.saved_model import find_checkpoint

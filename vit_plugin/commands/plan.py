@@ -195,6 +195,7 @@ def main(args: Namespace) -> None:
     from anyfolder.complete import check_target, write_text
     from anyfolder.cores import cores
     from vit_plugin.config import check_channels, read_config
+    from vit_plugin.config.scope import in_scope
     from vit_plugin.measure.planning import layouts, traced_step
 
     warnings.simplefilter('ignore')  # the frameworks' own, at import
@@ -203,7 +204,8 @@ def main(args: Namespace) -> None:
     cfg = read_config(args.config, args.cfg_options)
     with torch.device('meta'):
         model = traced_step.build_classifier(cfg)
-    check_channels(cfg.model)
+    with in_scope(cfg.get('default_scope')):
+        check_channels(cfg.model)
     batch = args.batch_size or (cfg.get('train_dataloader') or {}).get('batch_size', 1)
     dtype = traced_step.compute_dtype(cfg)
     cluster = build_cluster(args, dtype)

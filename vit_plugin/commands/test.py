@@ -14,6 +14,7 @@ from os.path import abspath
 from typing import Any
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.shipped import config_path
 
 from .flags import add_flags, add_run_arguments, at_least
 
@@ -34,6 +35,16 @@ SHOW_HOOKS = {
     # Pictures go into the folder of the visualizer.
     'mmseg': lambda folder: dict(type='SegVisualizationHook', draw=True),
 }
+
+# The visualizer that each hook draws with, for a config without one. MMEngine's own draws nothing.
+VISUALIZERS = {
+    'mmpretrain': dict(type='UniversalVisualizer'),
+    'mmdet': dict(type='DetLocalVisualizer'),
+    'mmseg': dict(type='SegLocalVisualizer'),
+}
+
+# Frameworks whose hooks show every image of a test, whatever their interval.
+SHOWING_EVERY_IMAGE = ('mmdet', 'mmseg')
 
 # The suffixes of --out, by --out-item.
 OUT_SUFFIXES = {'metrics': ('.json', '.yml', '.yaml', '.pkl'), 'pred': ('.pkl', '.pickle')}
@@ -70,7 +81,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument('--show-dir', help='folder for pictures of the predictions')
     parser.add_argument('--show', action='store_true', help='show the predictions in a window')
-    parser.add_argument('--interval', type=at_least(1), default=1, help='show every N-th sample')
+    parser.add_argument(
+        '--interval', type=at_least(1), default=1, help='of a classifier: show every N-th sample'
+    )
     parser.add_argument(
         '--wait-time',
         type=at_least(0, float),
@@ -84,6 +97,8 @@ def check(args: Namespace) -> None:
     # The positional arguments are [CONFIG] CHECKPOINT.
     if len(args.checkpoint) > (1 if args.config else 2):
         raise ConfigError('Give one checkpoint, and at most one config.')
+    if len(args.checkpoint) == 2:
+        config_path(args.checkpoint[0])  # raises if the config does not exist
     if args.out and args.out.suffix not in OUT_SUFFIXES[args.out_item]:
         raise ConfigError(
             f'--out {str(args.out)!r}: --out-item {args.out_item} is written as '
@@ -110,16 +125,21 @@ def apply_test_flags(cfg, args: Namespace) -> None:
     from anyfolder.pictures.palette import color_of
     from vit_plugin.config import entry_for_framework
 
+    source = f'config {args.config!r}' if args.config else 'config of the checkpoint'
     if not cfg.get('test_dataloader'):
-        raise ConfigError(
-            f'The config {args.config or "of the checkpoint"!r} has no test_dataloader; add one '
-            'to test it.'
-        )
+        raise ConfigError(f'The {source} has no test_dataloader; add one to test it.')
+    if cfg.get('test_cfg') is None:
+        raise ConfigError(f'The {source} has no test_cfg; add test_cfg=dict() to test it.')
     if args.out:
         check_target(args.out, [path for path in (args.config, args.checkpoint) if path])
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:
+        if args.interval > 1 and cfg.get('default_scope') in SHOWING_EVERY_IMAGE:
+            raise ConfigError(
+                f'--interval {args.interval}: {cfg.default_scope} shows every image of a test; '
+                'leave it out.'
+            )
         show_hook = dict(
             entry_for_framework(SHOW_HOOKS, cfg)(args.show_dir),
             show=args.show,
@@ -131,6 +151,8 @@ def apply_test_flags(cfg, args: Namespace) -> None:
         meta = cfg.test_dataloader.dataset.get('metainfo') or {}
         if 'classes' in meta:
             meta['palette'] = [color_of(label) for label in range(len(meta['classes']))]
+        if not cfg.get('visualizer'):
+            cfg.visualizer = entry_for_framework(VISUALIZERS, cfg)
         if cfg.default_scope == 'mmseg':
             backends = [dict(type='LocalVisBackend')]
             cfg.visualizer.update(save_dir=args.show_dir, vis_backends=backends)
@@ -148,20 +170,30 @@ def apply_tta(cfg) -> None:
     A ``tta_model`` and a ``tta_pipeline`` in the config take precedence.
 
     The first view is not flipped, since the merged predictions are compared with its annotations.
+
+    Raises:
+        ConfigError: if the config lacks one of the two and its framework is unknown, or if the
+            pipeline to flip in has no steps.
     """
     from mmengine.config import ConfigDict
 
     from vit_plugin.config import entry_for_framework, with_pipeline
 
+    tta_model = cfg.get('tta_model') or entry_for_framework(TTA_MODELS, cfg)
     dataset = with_pipeline(cfg.test_dataloader.dataset)
-    pipeline = deepcopy(dataset.pipeline)
-    flips = [[dict(type='RandomFlip', prob=prob) for prob in (0.0, 1.0)], [pipeline[-1]]]
-    if 'meta_keys' in pipeline[-1]:
-        pipeline[-1].meta_keys = (*pipeline[-1].meta_keys, 'flip', 'flip_direction')
-    dataset.pipeline = cfg.get(
-        'tta_pipeline', [*pipeline[:-1], dict(type='TestTimeAug', transforms=flips)]
-    )
-    tta_model = cfg.get('tta_model', entry_for_framework(TTA_MODELS, cfg))
+    pipeline = cfg.get('tta_pipeline')
+    if not pipeline:
+        *steps, last = deepcopy(dataset.pipeline) or [None]
+        if last is None:
+            raise ConfigError(
+                '--tta: the pipeline of the test_dataloader has no steps to flip between; give '
+                'them there, or a tta_pipeline in the config.'
+            )
+        flips = [[dict(type='RandomFlip', prob=prob) for prob in (0.0, 1.0)], [last]]
+        if 'meta_keys' in last:
+            last.meta_keys = (*last.meta_keys, 'flip', 'flip_direction')
+        pipeline = [*steps, dict(type='TestTimeAug', transforms=flips)]
+    dataset.pipeline = pipeline
     cfg.model = ConfigDict(**tta_model, module=cfg.model)
 
 
@@ -170,6 +202,20 @@ def innermost_model(model: Any) -> Any:
     while hasattr(model, 'module'):
         model = model.module
     return model
+
+
+def check_all_read(runner: Any) -> None:
+    """Raise a ``ConfigError`` if the metrics lack images that could not be read.
+
+    Only our runner leaves images out. Others have no list of them, and raise the first error.
+    """
+    unreadable = getattr(runner, 'unreadable', None)
+    if unreadable and (number := len(unreadable.left_out)):
+        size = len(runner.test_dataloader.dataset)
+        raise ConfigError(
+            f'{number} of {size} images could not be read; the metrics are those of the others, '
+            'and the reasons are above.'
+        )
 
 
 def main(args: Namespace) -> None:
@@ -202,9 +248,4 @@ def main(args: Namespace) -> None:
         metrics = runner.test()
         if writes and args.out_item == 'metrics':
             mmengine.dump({**metrics, **to_per_cent(metrics)}, path)
-    if number := len(runner.unreadable.left_out):
-        size = len(runner.test_dataloader.dataset)
-        raise ConfigError(
-            f'{number} of {size} images could not be read; the metrics are those of the others, '
-            'and the reasons are above.'
-        )
+    check_all_read(runner)

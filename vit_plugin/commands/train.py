@@ -7,6 +7,7 @@ vit-plugin train configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
 """
 
 from argparse import ArgumentParser, Namespace, _ActionsContainer
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,8 @@ def apply_train_flags(cfg, args: Namespace) -> None:
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:
-        if not cfg.get('auto_scale_lr'):
+        settings = cfg.get('auto_scale_lr')
+        if not (isinstance(settings, Mapping) and 'base_batch_size' in settings):
             raise ConfigError(
                 '--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config.'
             )
@@ -136,7 +138,7 @@ def apply_train_flags(cfg, args: Namespace) -> None:
         from vit_plugin.config import LOADER_SECTIONS
 
         for name in LOADER_SECTIONS:
-            if cfg.get(name):
+            if isinstance(cfg.get(name), Mapping):  # check_config rejects other values
                 cfg[name].persistent_workers = False
 
 

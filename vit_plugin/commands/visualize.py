@@ -6,6 +6,7 @@ vit-plugin visualize timm://vit_small_patch14_dinov2.lvd142m features IMAGE... \
 """
 
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from vit_plugin.errors import ConfigError
 from .flags import a_folder, add_flags, add_model_arguments, load_model
 
 if TYPE_CHECKING:
-    from vit_plugin.inference.inputs import Reading
+    from vit_plugin.inference.inputs import Input, Reading
 
 IMAGE_PICTURES = ('attention', 'rollout', 'cam')  # one picture for each image
 MODEL_PICTURES = ('distance', 'posembed', 'features')  # one picture for the model or all images
@@ -94,13 +95,21 @@ def check(args: Namespace) -> None:
 
 def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
     """Draw the pictures, and yield them with their paths without suffixes."""
+    from vit_plugin.inference.inputs import Frame
     from vit_plugin.report.pictures import pictures
 
     blocks = args.blocks or [-1]
-    read = (
-        (source, reading.read(source, lambda pixels: trained.prepare(pixels, args.img_size)))
-        for source in args.images
-    )
+
+    def prepare(source: 'Input') -> Any:
+        """The image as the model receives it, or None if it cannot be read."""
+        return reading.read(
+            source,
+            lambda pixels: trained.prepare(
+                trained.sample_argument(Frame(source, None, pixels)), args.img_size
+            ),
+        )
+
+    read = ((source, prepare(source)) for source in args.images)
     prepared = ((source, image) for source, image in read if image is not None)
     if args.picture in IMAGE_PICTURES:
         label = class_number(getattr(args, 'class'), trained.classes)
@@ -109,9 +118,12 @@ def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator
             rollout=dict(blocks=blocks),
             cam=dict(label=label, classes=trained.classes),
         )
+        stems = Counter(target.with_suffix('') for target in args.targets.values())
         for source, image in prepared:
             figure = pictures.PER_IMAGE[args.picture](trained.model, image, **options[args.picture])
             base = args.targets[source].with_suffix('')
+            if stems[base] > 1:  # a.jpg and a.png have one stem
+                base = args.targets[source]
             yield base.with_name(f'{base.name}_{args.picture}'), figure
         return
     images = [image for _, image in prepared]

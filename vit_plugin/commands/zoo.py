@@ -54,18 +54,16 @@ def main(args: Namespace) -> None:
     from vit_plugin.zoo.names import names
 
     warnings.simplefilter('ignore')  # timm warns about tags
+    pattern = args.pattern.removeprefix('timm://')
     if args.pattern.startswith('hf://') or weights_in(args.pattern):
         print(_describe_hub_model(args.pattern, args.as_config), end='')
         return
     if args.as_config:
-        print(Config(catalog_config(args.pattern.removeprefix('timm://'))).pretty_text, end='')
+        print(Config(catalog_config(pattern)).pretty_text, end='')
         return
     published = detector_lines() if args.detectors else {}
-    matching = [
-        name
-        for name in published or names(pretrained=args.pretrained or args.licenses)
-        if fnmatch(name, args.pattern)
-    ]
+    has_tags = args.pretrained or args.licenses or '.' in pattern  # only tags have dots
+    matching = [name for name in published or names(pretrained=has_tags) if fnmatch(name, pattern)]
     if not matching:
         raise ConfigError(
             f'No name matches {args.pattern!r}; try a pattern such as vit_base* or *dinov3*.'

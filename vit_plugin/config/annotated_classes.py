@@ -5,12 +5,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mmengine.fileio import list_from_file
+
 from anyfolder.bounded import read_json, read_xml
 from anyfolder.text import read_lines
 from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.suggestions import suggestion
 
-UNREADABLE = (OSError, ValueError, LookupError, TypeError)
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
 
 
 def check_annotations(place: str, dataset: Mapping, dataset_class: Any) -> None:
@@ -35,7 +37,10 @@ def check_annotations(place: str, dataset: Mapping, dataset_class: Any) -> None:
     if check is None or not dataset.get('ann_file'):
         return
     metainfo = {} if dataset_class.__module__.startswith('mmdet.') else dataset_class.METAINFO
-    classes = list({**metainfo, **(dataset.get('metainfo') or {})}.get('classes') or ())
+    classes = {**metainfo, **(dataset.get('metainfo') or {})}.get('classes') or ()
+    if isinstance(classes, str) and os.path.isfile(classes):
+        classes = list_from_file(classes)  # MMEngine reads such a file, too
+    classes = list(classes)
     file = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])
     if not classes or '://' in file:
         return

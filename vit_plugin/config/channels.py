@@ -186,10 +186,11 @@ def _compare_width(
             f'{field}.{name}={stated} takes features, but the backbone returns classes and masks: '
             'take an EoMTHead or EoMTDecodeHead.'
         )
-    if is_list:
-        indices = list(component.get('in_index', range(len(channels))))
-    else:
-        indices = [component.get('in_index', -1)]
+    index = component.get('in_index')
+    if index is None:
+        index = range(len(channels)) if is_list else -1
+    # A TransUNetHead takes a number next to a list.
+    indices = list(index) if isinstance(index, Sequence) else [index]
     if any(not -len(channels) <= i < len(channels) for i in indices):
         raise ConfigError(
             f'{field}.in_index={component["in_index"]} needs more maps than the {source} '
@@ -200,7 +201,8 @@ def _compare_width(
     if actual != (list(stated) if is_list else [stated]):
         raise ConfigError(
             f'{field}.{name}={stated} does not fit the {source}, whose outputs are '
-            f'{", ".join(map(str, channels))} wide: set it to {actual if is_list else actual[0]}.'
+            f'{", ".join(map(str, channels))} wide: set it to '
+            f'{actual if is_list or len(actual) > 1 else actual[0]}.'
         )
     return indices if is_list else None
 

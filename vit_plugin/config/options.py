@@ -59,6 +59,8 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
         for i, name in enumerate(names):
             path = '.'.join(names[:i])
             if isinstance(section, (list, tuple)):
+                if not section:
+                    raise ConfigError(f'--cfg-options {option}: {path} is a list without items.')
                 if not name.isdecimal() or int(name) >= len(section):
                     raise ConfigError(
                         f'--cfg-options {option}: {path} is a list, whose items are named by their '

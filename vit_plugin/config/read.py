@@ -148,12 +148,12 @@ def data_workers() -> int:
 def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
     """Set the defaults of the data loaders, for this machine and the config's framework."""
     for name in LOADER_SECTIONS:
-        if cfg.get(name):
+        if isinstance(cfg.get(name), Mapping):  # check_config rejects other values
             workers = cfg[name].get('num_workers', data_workers())
             defaults = dict(
                 num_workers=workers,
                 pin_memory=get_device() != 'cpu',
-                persistent_workers=workers > 0,
+                persistent_workers=isinstance(workers, int) and workers > 0,
             )
             # The other frameworks batch images of several sizes themselves.
             if cfg.get('default_scope') == 'mmpretrain':

@@ -3,7 +3,6 @@
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any, Literal
 
 from mmengine.config import Config
@@ -19,7 +18,7 @@ from vit_plugin.weights.saved_settings import value_at
 
 from .channels import check_channels
 from .data import LOADER_SECTIONS
-from .scope import in_scope
+from .scope import in_scope, is_installed
 from .sections import check_sections
 
 RUNNABLE_FRAMEWORKS = ('mmpretrain', 'mmdet', 'mmseg', 'mmengine')
@@ -31,11 +30,16 @@ SECTIONS_OF_LOADER = {
 }
 # Substrings in the names of hooks and schedules that follow the metrics of a validation.
 AFTER_VALIDATION = 'EarlyStopping', 'ReduceOnPlateau'
+SWITCHES = ('resume', 'resume_changed', 'optimize', 'verbose', 'find_unused_parameters')
 # Top-level entries of a config whose values are checked.
 TOP_LEVEL_FIELDS = Signature(
     {
         'log_level': Literal['CRITICAL', 'ERROR', 'WARNING', 'INFO', 'DEBUG'],
         'schedule_length': PositiveInt | None,
+        'load_from': str | None,
+        'begin_from': str | None,
+        # A text such as no would count as True.
+        **dict.fromkeys(SWITCHES, bool | None),
     }
 )
 
@@ -63,8 +67,12 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> None:
         _check_one_cycle_rate(settings)
     check_sections(settings, loaders)
     _check_work_dir(cfg.work_dir)
-    check_checkpoint(cfg.get('load_from'))
-    check_checkpoint(cfg.get('begin_from'))  # weights for a new run, not used on resume
+    # `begin_from` are the weights of a new run, which a resumed one does not use.
+    for name in ('load_from', 'begin_from'):
+        path = cfg.get(name)
+        if path is not None and '://' not in path:
+            path = cfg[name] = os.path.expanduser(path)
+        check_checkpoint(path)
     with in_scope(settings.get('default_scope')):
         check_channels(cfg.model)
 
@@ -128,13 +136,15 @@ def _check_unvalidated(settings: Mapping[str, Any]) -> None:
 def _check_names(settings: Mapping[str, Any]) -> None:
     """Check the framework, the runner and the plain top-level entries."""
     scope = settings.get('default_scope')
-    if scope and scope not in MODELS.children and not find_spec(scope):
-        if scope in EXTRAS:
+    is_known = isinstance(scope, str) and (scope in MODELS.children or is_installed(scope))
+    if scope and not is_known:
+        if isinstance(scope, str) and scope in EXTRAS:
             remedy = f'pip install {EXTRAS[scope]}.'
         else:
             remedy = suggestion(scope, RUNNABLE_FRAMEWORKS)
         raise ConfigError(f'default_scope={scope!r} is not an installed package; {remedy}')
-    find_class('runner_type', settings.get('runner_type', 'Runner'), RUNNERS, scope)
+    # MMEngine builds the runner before it knows the default scope.
+    find_class('runner_type', settings.get('runner_type', 'Runner'), RUNNERS, None)
     entries = {name: value for name, value in settings.items() if name in TOP_LEVEL_FIELDS.fields}
     check('The config', TOP_LEVEL_FIELDS, (), entries)
 

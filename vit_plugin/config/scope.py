@@ -7,6 +7,7 @@ from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from threading import RLock
+from typing import Any
 
 from mmengine.registry import DefaultScope
 
@@ -34,9 +35,14 @@ def in_scope(scope: str | None) -> Iterator[None]:
         yield
 
 
+def is_installed(scope: Any) -> bool:
+    """True if this is the name of a package that can be imported."""
+    return isinstance(scope, str) and scope.isidentifier() and find_spec(scope) is not None
+
+
 def import_data_sets(scope: str | None) -> None:
     """Import a framework's data sets, if installed, without their message about missing OneDL."""
     name = f'{scope}.datasets'
-    if scope and find_spec(scope) and find_spec(name):
+    if is_installed(scope) and find_spec(name):
         with redirect_stdout(io.StringIO()):
             import_module(name)

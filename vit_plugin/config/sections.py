@@ -41,9 +41,9 @@ CONFIG_SECTIONS: dict[str, Any] = {
     'unreadable': UnreadableHook,
     'randomness': Runner.set_randomness,
     'auto_scale_lr': Signature(dict(base_batch_size=PositiveInt, enable=bool)),
-    'compile': Signature(dict.fromkeys(('blocks', *COMPILE_OPTIONS), Any)),
+    'compile': Signature({'blocks': bool, **dict.fromkeys(COMPILE_OPTIONS, Any)}),
     'env_cfg': Signature(
-        dict.fromkeys(('cudnn_benchmark', 'mp_cfg', 'dist_cfg', 'resource_limit'), Any)
+        dict(cudnn_benchmark=bool, mp_cfg=Any, dist_cfg=Any, resource_limit=PositiveInt)
     ),
 }
 # The same for sections inside sections.

@@ -19,9 +19,10 @@ from torchvision.transforms.v2 import functional as kernels
 from vit_plugin.errors import ConfigError
 
 GRAY_WEIGHTS = (0.114, 0.587, 0.299)  # for BGR, the order of the framework's images
-RAMP = torch.arange(256.0)  # all values of a pixel
+# On the CPU, even if the module is first imported within `torch.device('meta')`.
+RAMP = torch.arange(256.0, device='cpu')  # all values of a pixel
 # Pillow's kernel ImageFilter.SMOOTH.
-SMOOTH = torch.tensor([[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]]) / 13
+SMOOTH = torch.tensor([[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]], device='cpu') / 13
 
 
 def draw_magnitude(operation: Any, fixed_attribute: str = 'magnitude') -> float:

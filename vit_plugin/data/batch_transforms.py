@@ -8,7 +8,7 @@ from torch import Tensor
 from vit_plugin.errors import ConfigError
 
 from .batch_augment import apply_operation, change_rows, crop, erase, flip, rand_augment
-from .batch_operations import OPERATIONS
+from .batch_operations import OPERATIONS, warp
 from .multi_view import CROP_INTERPOLATIONS, grayscale, jitter, resized_crop
 
 
@@ -48,7 +48,8 @@ def check_batched(transform: Any) -> None:
     """Check that a transform has a batch version.
 
     Raises:
-        ConfigError: if the transform, or one of those inside it, is not in the tables.
+        ConfigError: if the transform, or one of those inside it, is not in the tables, or has an
+            option that its batch version lacks.
     """
     name = type(transform).__name__
     if name not in BATCH_VERSIONS:
@@ -71,6 +72,13 @@ def check_batched(transform: Any) -> None:
         for inner in transform:
             check_batched(inner)
         return
+    for operation in (transform, *getattr(transform, 'transforms', ())):
+        _, compute = OPERATIONS.get(type(operation).__name__, (None, None))
+        if compute is warp and operation.interpolation == 'lanczos':
+            raise ConfigError(
+                f'augments: {type(operation).__name__} of batches has no '
+                "interpolation='lanczos'; take one of nearest, bilinear, bicubic."
+            )
     unknown = {
         type(operation).__name__ for operation in getattr(transform, 'transforms', ())
     } - OPERATIONS.keys()

@@ -69,7 +69,7 @@ class HuggingFaceImages(Dataset):
         label_type = table.features[label] if label else None
         if label and not (
             isinstance(label_type, datasets.ClassLabel)
-            or getattr(label_type, 'dtype', '').startswith('int')
+            or getattr(label_type, 'dtype', '').startswith(('int', 'uint'))
         ):
             raise ConfigError(
                 f'label={label!r} of {path!r} is not a column of integers, but {label_type}: give '

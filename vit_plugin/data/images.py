@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from anyfolder.pixels.bands import read_bands
 from anyfolder.pixels.images import decode
 from vit_plugin.arguments.fields import Backend, PositiveInt
-from vit_plugin.data.unreadable import UnreadableError
+from vit_plugin.data.unreadable import MACHINE_ERRORS, UnreadableError
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import TRANSFORMS, needed_class
 
@@ -28,11 +28,14 @@ def name_unreadable_file(path: str, fault: str = 'cannot be read as an image') -
         fault: what is wrong with it then.
 
     Raises:
-        UnreadableError: in place of any exception in the block.
+        UnreadableError: in place of any exception in the block except an error of the machine, such
+            as too many open files, which passes: the file may be fine.
     """
     try:
         yield
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
+            raise
         reason = ' '.join(str(error).split()).rstrip('.') or type(error).__name__
         raise UnreadableError(
             f'{path!r} {fault} ({reason}); replace the file, or take it out of the data set.',
@@ -83,7 +86,7 @@ class LoadImage(LoadImageFromFile):
 
     Raises:
         ConfigError: if there is a window with another ``imdecode_backend`` than ``'cv2'``, or with
-            bands.
+            bands, or if there are bands with a setting of photographs.
     """
 
     renamed_arguments = {'file_client_args': 'backend_args=...'}
@@ -97,6 +100,14 @@ class LoadImage(LoadImageFromFile):
             raise ConfigError(
                 f'{type(self).__name__}: a window is for photographs, but bands keep their values '
                 'for the mean and std of the data_preprocessor; leave out one of them.'
+            )
+        is_plain = self.color_type in ('color', 'unchanged') and (
+            self.imdecode_backend in ('cv2', 'tifffile')
+        )
+        if bands and not is_plain:
+            raise ConfigError(
+                f'{type(self).__name__}: color_type and imdecode_backend are for photographs, but '
+                'bands are read as they are; leave them out.'
             )
         if window and self.imdecode_backend != 'cv2':
             raise ConfigError(

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict, Unpack
 from anyfolder.pixels.image_headers import displayed_size
 from anyfolder.pixels.images import decode
 from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveInt, Size
+from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import resize_image
 from vit_plugin.registry import TRANSFORMS, needed_class
 
@@ -53,6 +54,9 @@ class LoadRandomResizedCrop(RandomResizedCrop):
         backend_args: arguments of MMEngine's file backend.
         **kwargs: arguments of ``RandomResizedCrop``: ``crop_ratio_range``, ``aspect_ratio_range``,
             ``interpolation``, ...
+
+    Raises:
+        ConfigError: if the backend lacks the interpolation.
     """
 
     def __init__(
@@ -60,6 +64,11 @@ class LoadRandomResizedCrop(RandomResizedCrop):
     ) -> None:
         super().__init__(scale, **kwargs)
         self.backend_args = backend_args
+        if self.backend == 'pillow' and self.interpolation == 'area':
+            raise ConfigError(
+                f"{type(self).__name__}: Pillow has no interpolation='area'; take another one, or "
+                "backend='cv2'."
+            )
 
     def transform(self, results: dict) -> dict:
         path = results['img_path']

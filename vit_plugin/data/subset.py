@@ -36,10 +36,16 @@ def stratified_subset(
         The data set itself, of its own class, with fewer images in the same order.
 
     Raises:
-        ConfigError: if the fraction or the seed is out of range, or if the images have no labels.
+        ConfigError: if the fraction or the seed is out of range, if there are no images, or if the
+            images have no labels.
     """
     complete = ALL_DATASETS.build(dataset)
     labels = dataset_labels(complete)
+    if not len(labels):
+        raise ConfigError(
+            'stratified_subset: the data set has no images to choose from; correct its data_root, '
+            'ann_file or indices.'
+        )
     rng = np.random.default_rng(seed)
     kept = []
     for label in np.unique(labels):

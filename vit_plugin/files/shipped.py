@@ -1,5 +1,6 @@
 """Find the recipes (configs), tools and model index that come with the package."""
 
+import os
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
@@ -34,6 +35,8 @@ def config_path(config: str) -> str:
             message has the nearest name.
     """
     if not config.startswith(SHIPPED_PREFIX):
+        # The shell does not expand --config=~/x.py.
+        config = os.path.expanduser(config)
         path = Path(config)
         if not path.exists():
             raise ConfigError(
