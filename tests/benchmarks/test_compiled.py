@@ -18,6 +18,7 @@ def test_group_norm_by_channels_equals_torch():
     torch.testing.assert_close(by_channels, by_torch)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('form', FORMS)
 def test_each_form_equals_the_eager_model(form):
     images = torch.randn(2, 3, 32, 32)

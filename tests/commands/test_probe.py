@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 CONFIG = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
 FEW_IMAGES = (
     '--cfg-options',
@@ -10,6 +12,7 @@ FEW_IMAGES = (
 )
 
 
+@pytest.mark.nightly
 def test_probe_prints_and_writes_accuracies(run_command, tmp_path):
     done = run_command(
         f'probe --config {CONFIG} --out {tmp_path}/scores.json --shots 3 --seeds 2 '

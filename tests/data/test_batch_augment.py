@@ -200,6 +200,7 @@ def test_device_variants_have_the_steps_of_the_plain_recipes(name):
     assert steps == [step.to_dict() for step in plain.train_dataloader.dataset.pipeline[:-1]]
 
 
+@pytest.mark.nightly
 def test_the_module_may_be_imported_on_the_meta_device():
     """A recipe is built there first, so that its memory is known."""
     code = (

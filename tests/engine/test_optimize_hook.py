@@ -59,6 +59,7 @@ def test_use_passes_adds_the_hook_once(cfg, count):
     assert len(hooks) == count
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 def test_passes_are_used_only_in_the_test_of_a_run(digits_config):
     digits_config.train_cfg.max_epochs = 1

@@ -25,6 +25,7 @@ from vit_plugin.weights.provenance import read_text_record
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
+@pytest.mark.nightly
 def test_resumed_run_keeps_the_record_of_its_start(digits_config, tmp_path):
     file = tmp_path / 'mae_pretrain_vit_tiny.pth'  # names that begin so are MAE's, CC BY-NC
     cfg = digits_config

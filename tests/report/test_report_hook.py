@@ -18,6 +18,7 @@ from vit_plugin.report.report_hook import _next_command
 from vit_plugin.tasks.classification.class_outcomes import ClassOutcomes
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 def test_a_resumed_run_continues_the_record(digits_config):
     cfg = digits_config

@@ -23,6 +23,7 @@ def early_stopping_cfg(folder, **options):
     return tiny_cfg(folder, **{'default_hooks.early_stopping': EARLY, **options})
 
 
+@pytest.mark.nightly
 def test_killed_run_stops_at_the_same_epoch(tmp_path):
     options = {'train_cfg.max_epochs': 8}
     whole = train(early_stopping_cfg(tmp_path / 'whole', **options))

@@ -42,6 +42,7 @@ def test_resumed_run_keeps_its_threads(tmp_path, monkeypatch):
     assert 'this machine has 1 core.' in log
 
 
+@pytest.mark.nightly
 def test_environment_takes_precedence_with_a_warning(tmp_path, monkeypatch):
     train(tmp_path, 1, threads=2)
     monkeypatch.setenv('OMP_NUM_THREADS', '1')

@@ -72,6 +72,7 @@ def saved_step(work_dir: Path) -> int:
     return torch.load(path, weights_only=False)['meta']['iter']
 
 
+@pytest.mark.nightly
 def test_signal_saves_the_step_and_the_next_run_resumes(tmp_path):
     handlers = [signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGUSR1)]
     sent = Signals(signal.SIGUSR1, workers=True, before_train_iter=at(5))
