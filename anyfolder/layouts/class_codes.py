@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from anyfolder.errors import InputError
 from anyfolder.readers.class_names import class_name
 from anyfolder.readers.mask_names import FIRST_COLOR
+from anyfolder.readers.tables import WHOLE_NUMBER
 
 from .nearest import did_you_mean
 
 # This code stands for all codes that are not listed. If it is also their name, each of them is the
 # name of its own class.
 OTHERS = '*'
-MAX_DIGITS = 18  # Python converts no more than 4300
-RANGE = re.compile(rf'(\d{{1,{MAX_DIGITS}}})-(\d{{1,{MAX_DIGITS}}})')
+RANGE = re.compile(rf'({WHOLE_NUMBER.pattern})-({WHOLE_NUMBER.pattern})')
 HEX = re.compile(r'#([0-9a-fA-F]{6})')
 RGB = re.compile(r'(\d{1,3})[ ,]+(\d{1,3})[ ,]+(\d{1,3})')
 
@@ -127,7 +127,7 @@ class ClassCodes:
         if code in self.names:
             return self.names[code]
         number = re.sub(r'\.0+$', '', code)  # pandas writes 14 as 14.0
-        if number.isdecimal() and len(number) <= MAX_DIGITS:
+        if WHOLE_NUMBER.fullmatch(number):
             if (short := str(int(number))) in self.names:  # 00014 is 14
                 return self.names[short]
             for numbers, name in self.ranges:

@@ -6,7 +6,6 @@ vit-plugin visualize timm://vit_small_patch14_dinov2.lvd142m features IMAGE... \
 """
 
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,6 +95,7 @@ def check(args: Namespace) -> None:
 def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
     """Draw the pictures, and yield them with their paths without suffixes."""
     from vit_plugin.inference.inputs import Frame
+    from vit_plugin.inference.targets import bases_of
     from vit_plugin.report.pictures import pictures
 
     blocks = args.blocks or [-1]
@@ -118,12 +118,10 @@ def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator
             rollout=dict(blocks=blocks),
             cam=dict(label=label, classes=trained.classes),
         )
-        stems = Counter(target.with_suffix('') for target in args.targets.values())
+        bases = bases_of(args.targets.values())
         for source, image in prepared:
             figure = pictures.PER_IMAGE[args.picture](trained.model, image, **options[args.picture])
-            base = args.targets[source].with_suffix('')
-            if stems[base] > 1:  # a.jpg and a.png have one stem
-                base = args.targets[source]
+            base = bases[args.targets[source]]
             yield base.with_name(f'{base.name}_{args.picture}'), figure
         return
     images = [image for _, image in prepared]

@@ -261,8 +261,7 @@ class StartingPoint:
     @cached_property
     def pixels(self) -> Section:
         """The preprocessing, see :func:`~vit_plugin.zoo.data_config.data_config_of`."""
-        # An empty name would be read as the working directory.
-        return data_config_of(self.arch or None, self.opened)
+        return data_config_of(self.arch, self.opened)
 
     @property
     def normalization(self) -> Section:

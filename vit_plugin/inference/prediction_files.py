@@ -3,7 +3,6 @@
 import json
 import os
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from .inputs import Frame, Input
 from .predictions import Prediction, draw_prediction
 from .streams import WEBCAM_FPS, frame_rate
 from .targets import (
+    bases_of,
     check_no_input_overwritten,
     check_not_read,
     choose_targets,
@@ -193,8 +193,8 @@ class Pictures(Output):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.targets = choose_targets(self.inputs, self.target)
-        self._stems = Counter(
-            target.with_suffix('') for source, target in self.targets.items() if not source.is_video
+        self._bases = bases_of(
+            target for source, target in self.targets.items() if not source.is_video
         )
         self._read = files_read(self.inputs)
         self._source: Input | None = None  # source of the video that is being written
@@ -211,8 +211,7 @@ class Pictures(Output):
             with replacing(target) as path:
                 path.write_bytes(_encode(picture, target))
             written = [target]
-            # The pictures a.jpg and a.png have different names, but one stem.
-            base = target.stem if self._stems[target.with_suffix('')] == 1 else target.name
+            base = self._bases[target].name
             for ending, values in prediction.arrays().items():
                 array_target = target.with_name(f'{base}{ending}')
                 # Unlike `target`, this name has not been compared with the inputs before.

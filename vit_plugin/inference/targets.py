@@ -83,6 +83,16 @@ def _suffix(source: Input) -> str:
     return '.jpg' if source.relative_path.suffix.lower() in JPEG else '.png'
 
 
+def bases_of(targets: Iterable[Path]) -> dict[Path, Path]:
+    """The path without a suffix for more files of each target.
+
+    Targets of one folder that differ only in their suffix, such as a.jpg and a.png, keep it.
+    """
+    bases = {target: target.with_suffix('') for target in targets}
+    counts = Counter(bases.values())
+    return {target: base if counts[base] == 1 else target for target, base in bases.items()}
+
+
 def without_earlier_outputs(inputs: Sequence[Input], folders: Iterable[Path]) -> list[Input]:
     """The inputs without those in an output folder that lies below an input folder.
 

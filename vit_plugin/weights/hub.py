@@ -2,10 +2,10 @@
 
 A folder in the hub's format has ``model.safetensors``, maybe split into several files, and a
 ``config.json``; OpenCLIP's have names of their own. The weights of any library's folder can be
-read. A folder of ``vit-plugin convert
-RUN --out FOLDER`` has an additional entry in its config, which makes it as complete as a checkpoint
-of MMEngine: with the config of the model, its preprocessing and its class names. The entry is
-untrusted data, like the config in a checkpoint, see :mod:`vit_plugin.untrusted`.
+read. A folder of ``vit-plugin convert RUN --out FOLDER`` has an additional entry in its config,
+which makes it as complete as a checkpoint of MMEngine: with the config of the model, its
+preprocessing and its class names. The entry is untrusted data, like the config in a checkpoint, see
+:mod:`vit_plugin.untrusted`.
 """
 
 import logging

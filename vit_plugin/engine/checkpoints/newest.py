@@ -148,8 +148,7 @@ def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
     """The best checkpoint of a run: the latest complete one for the run's first metric.
 
     A metric has only one best checkpoint, unless the machine died between writing it and deleting
-    the one before.
-    Best checkpoints of other runs in the same folder are left out.
+    the one before. Best checkpoints of other runs in the same folder are left out.
 
     Returns:
         Its path, and the names of the best checkpoints of other metrics. None if there is none.
