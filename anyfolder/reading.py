@@ -1,6 +1,5 @@
 """Read a folder for a task, or infer its task: :func:`anyfolder.read`."""
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -85,11 +84,6 @@ def read(
     """
     if task is not None and task not in TASKS:
         raise InputError(f'{option("task", task)} is not one of {", ".join(TASKS)}.')
-    if depth_scale is not None and not 0 < depth_scale < math.inf:
-        raise InputError(
-            f'{option("depth_scale", depth_scale)} is not a number above 0; give the meters per '
-            'unit.'
-        )
     options = Options(skip_invalid, depth_scale, decode_all, Path(folder))
     with naming(str(folder)), _explaining_file_errors(), without_collection():
         tree = Tree(folder, ProbeCache(str(folder), decode_all=decode_all))

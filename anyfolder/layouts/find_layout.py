@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from anyfolder.errors import InputError
-from anyfolder.readers.depth_folders import DepthRange
+from anyfolder.readers.depth_range import DepthRange, check_scale
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.wording import option
@@ -50,8 +50,9 @@ def read_laid_out(
 
     Raises:
         InputError: if the layout is invalid, has no labels for this task, or does not fit the
-            folder.
+            folder, or if the scale is not above 0.
     """
+    check_scale(depth_scale)
     found = _find_layouts(folder, layout)
     if found is None:
         return None

@@ -1,6 +1,5 @@
 """Read folders of images and depth maps: match them, and choose the unit of the maps."""
 
-import math
 import os
 import re
 from collections import defaultdict
@@ -15,7 +14,7 @@ from anyfolder.pixels.depth_maps import DEPTH_SUFFIXES
 from anyfolder.wording import option
 
 from .build_listing import DEPTH, Draft, build_listing
-from .depth_range import DepthRange, check_depth
+from .depth_range import DepthRange, check_depth, check_scale
 from .findings import Findings
 from .identity import FOLDER_KINDS, Index, Pairs, stem_and_suffix
 from .image_tree import Tree
@@ -52,8 +51,7 @@ def read_depth_folder(
         InputError: if the scale is not positive, if there are no pairs, if a map cannot be read or
             has another size than its image, or if the values are not depth in meters.
     """
-    if scale is not None and not 0 < scale < math.inf:
-        raise InputError(f'{option("depth_scale", scale)} is not a positive number of meters.')
+    check_scale(scale)
     findings = Findings(skip_invalid)
     maps = _maps_of(tree)
     images, pairs = _pair_maps(tree, maps, findings)

@@ -4,6 +4,7 @@ Unknown depth should be 0, but many programs write a huge value there, such as 6
 marker would become the farthest depth, so it is recognized and left out.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +57,14 @@ class MapDepth(NamedTuple):
     believed: tuple[float, ...] = ()
     top: float = 0.0
     marker_share: float = 0.0
+
+
+def check_scale(scale: float | None) -> None:
+    """Reject meters per unit that are given as ``depth_scale``, unless they are above 0."""
+    if scale is not None and not 0 < scale < math.inf:
+        raise InputError(
+            f'{option("depth_scale", scale)} is not a number above 0; give the meters per unit.'
+        )
 
 
 def check_depth(

@@ -108,9 +108,10 @@ def test_errors_name_the_folder_and_the_arguments(tmp_path):
         anyfolder.read(tmp_path / 'none')
     with rejects("^task='speech' is not one of classification, detection"):
         anyfolder.read(tmp_path, 'speech')
-    with rejects('^depth_scale=0 is not a number above 0'):
-        anyfolder.read(tmp_path, 'depth', depth_scale=0)
     write_depth(tmp_path)
+    for task in ('depth', None):
+        with rejects('depth_scale=0 is not a number above 0; give the meters per unit'):
+            anyfolder.read(tmp_path, task, depth_scale=0)
     for file in (tmp_path / 'depth').iterdir():
         file.write_bytes(b'')
     with rejects('depth maps cannot be read .*leave them out by skip_invalid=True') as error:

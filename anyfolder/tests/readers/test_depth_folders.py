@@ -91,7 +91,7 @@ def test_invalid_depth_folders_raise(tmp_path):
 def test_scales_that_are_not_positive_raise(tmp_path, scale):
     for i in range(4):
         write(tmp_path, f'images/{i}.jpg', f'depth/{i}.png')
-    with rejects('depth_scale=.* is not a positive number'):
+    with rejects('depth_scale=.* is not a number above 0'):
         read_depth_folder(Tree(tmp_path), scale)
 
 
