@@ -609,6 +609,19 @@ def test_formats_without_names_for_gated_mlps_omit_them(form):
     assert 'blocks.1.mlp.fc1.weight' in omitted
 
 
+@pytest.mark.parametrize(
+    ('encoder', 'name'),
+    [
+        ({}, 'hf'),
+        (dict(dist_token=1), 'hf_deit'),
+        (LAYER_SCALE, 'hf_dinov2'),
+        (dict(LAYER_SCALE, qkv_bias='qv'), 'hf_beit'),
+    ],
+)
+def test_of_a_family_the_format_of_the_model_is_written(encoder, name):
+    assert export(tiny(encoder=encoder).state_dict(), 'hf', heads=2)[2].name == name
+
+
 def test_unknown_formats_to_write_raise():
     with rejects("There is no format 'keras' of weights; choose one of vit_plugin, jax"):
         export({}, 'keras', heads=2)

@@ -162,7 +162,7 @@ def test_different_class_layers_are_kept(tmp_path):
             dict(backbone='resnet18d'),
             "backbone_config.backbone='resnet18d', where its weights are those of a resnet18",
         ),
-        ('Detr', dict(backbone='resnet26'), r'no known ResNet, with \(2, 2, 2, 2\) blocks'),
+        ('Detr', dict(backbone='resnet26'), r'not a known ResNet, with \(2, 2, 2, 2\) blocks'),
         (
             'Detr',
             dict(backbone=None, use_timm_backbone=False),
