@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from .errors import InputError, MissingExtraError
     from .pictures.label_sheet import draw_sheet
     from .reading import TASKS, read
-    from .writers.conversion import TARGETS, convert
+    from .writers.conversion import convert
+    from .writers.targets import TARGETS
 
 __version__ = '0.1.0'
 _MODULES = {
@@ -27,7 +28,7 @@ _MODULES = {
     'MissingExtraError': 'errors',
     'Note': 'dataset',
     'Object': 'dataset',
-    'TARGETS': 'writers.conversion',
+    'TARGETS': 'writers.targets',
     'TASKS': 'reading',
     'convert': 'writers.conversion',
     'draw_sheet': 'pictures.label_sheet',

@@ -17,7 +17,7 @@ from .errors import InputError, MissingExtraError
 from .terminal import printable_lines
 from .wording import as_flag, using_words
 
-# Copies of the keys of `reading.TASKS` and `conversion.TARGETS`, whose modules take long to import:
+# Copies of the keys of `reading.TASKS` and `targets.TARGETS`, whose modules take long to import:
 # `--help` and wrong calls need no reader.
 TASK_NAMES = ('classification', 'detection', 'instance', 'segmentation', 'panoptic', 'depth')
 FORMAT_NAMES = ('coco', 'yolo', 'voc', 'folders', 'masks', 'csv')

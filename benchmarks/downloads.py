@@ -23,7 +23,7 @@ import torch
 from benchmarks.download_cases import WEIGHTS, Case, cases, content
 from benchmarks.rude_server import Server, serving
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights import downloads, open_checkpoint
+from vit_plugin.weights import downloads, http_transfer, open_checkpoint
 from vit_plugin.weights.downloads import cached_path
 
 HANG_SECONDS = 20  # a case that takes longer is taken to hang
@@ -37,7 +37,8 @@ def attempt(case: Case, folder: Path) -> tuple[str, str]:
     with (
         serving(content()) as server,
         patch.object(torch.hub, 'get_dir', lambda: str(folder)),
-        patch.multiple(downloads, MIN_SPEED=10**5, RETRIES=2, RETRY_PAUSE=0.01, LOCK_TIMEOUT=3),
+        patch.multiple(http_transfer, MIN_SPEED=10**5, RETRIES=2, RETRY_PAUSE=0.01),
+        patch.object(downloads, 'LOCK_TIMEOUT', 3),
         patch.dict(os.environ, NO_PROXY='*', VIT_PLUGIN_DOWNLOAD_SECONDS=str(case.timeout)),
     ):
         url = case.path.replace('SERVER', server.address.removeprefix('http://'))

@@ -516,7 +516,7 @@ class Campaign:
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             self.weights = MODELS.build(deepcopy(CONFIG['model'])).state_dict()
         self.content: dict[str, Any] = {}
-        for module in (saved_model, load, saved_settings):
+        for module in (saved_model, saved_settings):
             module.open_checkpoint = self.open_checkpoint
         # The weights do not fit other models and do not matter here: a model that is built predicts
         # with its initial weights.

@@ -30,7 +30,8 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from vit_plugin.arch import parse_arch
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.measure.planning.forecast import Forecast, equal_blocks
-from vit_plugin.measure.planning.traced_step import Layout, build_classifier, pretended_ranks
+from vit_plugin.measure.planning.planned_model import build_classifier
+from vit_plugin.measure.planning.traced_step import Layout, pretended_ranks
 from vit_plugin.models.layers.recompute import Recompute
 
 RANKS = 2

@@ -55,7 +55,7 @@ CLASSIFIER = """
 import torch
 from mmengine.config import Config
 from vit_plugin.importable import make_importable
-from vit_plugin.measure.planning.traced_step import build_classifier
+from vit_plugin.measure.planning.planned_model import build_classifier
 make_importable()
 model = dict(
     type='ImageClassifier',

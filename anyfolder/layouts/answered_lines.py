@@ -7,6 +7,7 @@ from typing import Any
 from anyfolder.readers.findings import Findings
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.likely_boxes import cells_of, sizes_of
+from anyfolder.readers.paired_files import pair_files
 from anyfolder.readers.table_columns import find_table
 from anyfolder.readers.tables import TABLE_SUFFIXES
 from anyfolder.sampling import evenly_spaced
@@ -42,7 +43,8 @@ def lines_with_boxes(tree: Tree) -> Keys:
 def _keys_for_file_per_image(tree: Tree) -> Keys | None:
     """The keys for text files that belong to one image each; None if they seem to have no boxes."""
     texts = [file for file in tree.others if file.suffix.lower() in TEXT_SUFFIXES]
-    pairs = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
+    discarded = Findings(skip_invalid=True)
+    pairs = pair_files(tree.index, {file: [file.stem] for file in texts}, discarded)
     matches = list(pairs.image_of.items())
     chosen = [matches[i] for i in evenly_spaced(len(matches), MAX_FILES)]
     sizes = sizes_of([image for _, image in chosen], tree)

@@ -16,9 +16,11 @@ from anyfolder.readers.box_formats import formats_of
 from anyfolder.readers.depth_folders import depth_pairs
 from anyfolder.readers.findings import Findings
 from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.mask_classes import NOT_LABELED
 from anyfolder.readers.mask_pairs import masked_images
-from anyfolder.readers.mask_values import NOT_LABELED, values_of
+from anyfolder.readers.mask_values import values_of
 from anyfolder.readers.name_files import find_names, find_settings
+from anyfolder.readers.paired_files import pair_files
 from anyfolder.readers.table_columns import find_table
 from anyfolder.sampling import evenly_spaced
 
@@ -136,7 +138,8 @@ def _pair_files(format: str, files: Collection[Path], tree: Tree) -> list[tuple[
         return [(record.path, record.mask) for record in records if record.mask]
     if len(files) < 2:
         return []
-    matches = tree.index.pair({file: [file.stem] for file in files}, Findings(skip_invalid=True))
+    discarded = Findings(skip_invalid=True)
+    matches = pair_files(tree.index, {file: [file.stem] for file in files}, discarded)
     if matches.unmatched:
         return []
     return [(image, file) for file, image in matches.image_of.items()]

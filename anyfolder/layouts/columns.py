@@ -1,5 +1,6 @@
 """The columns of a table: the names that a layout gives them, and their meaning."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -45,6 +46,7 @@ TAKE_REST = ('points', 'flags')  # columns that take all further values of a lin
 # Columns of a single number each, in groups of which a row can lack all.
 NUMBER_GROUPS = SHAPE_COLUMNS - {'box', 'points'}, {'image_width', 'image_height'}, {*COLORS}
 NUMBER_COLUMNS = set[str]().union(*NUMBER_GROUPS)
+INNER_KEY = re.compile(r'\.[^.]+$')  # in `box.x`, the key in the JSON values of the column `box`
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from anyfolder.readers.findings import Findings
 from .columns import Columns
 from .layout import Layout
 from .layout_files import MatchedFile
-from .table_rows import Row, rows_in
+from .row_values import Row
+from .table_rows import rows_in
 
 # The fault of a line and its remedy, for `Findings.reject`.
 ROW_MISFIT = ('lines do not have the columns of the layout', 'correct them, or columns')

@@ -10,7 +10,7 @@ from .box_units import BoxUnits
 from .class_codes import ClassCodes
 from .columns import CORNERS, NUMBER_COLUMNS, SHAPE_COLUMNS
 from .layout_rows import ImageRows
-from .table_rows import ON, Row
+from .row_values import ON, Row
 
 # Separators of several classes in a value; a space is one if no value of the column has these.
 SEPARATORS = '|;,'

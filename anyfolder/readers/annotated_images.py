@@ -11,6 +11,7 @@ from .format_folder import FolderFacts
 from .formats.parsed import Parsed
 from .formats.table import Format
 from .image_tree import Tree
+from .paired_files import pair_files
 from .records import Records
 
 
@@ -71,7 +72,7 @@ def _read_file_per_image(
 ) -> Records:
     """The images of files that belong to one image each, such as Pascal VOC's."""
     image_name_of = dict(_image_names(tree, format, folder.files, findings))
-    pairs = tree.index.pair({file: [name] for file, name in image_name_of.items()}, findings)
+    pairs = pair_files(tree.index, {file: [name] for file, name in image_name_of.items()}, findings)
     for file in pairs.unmatched:
         findings.note(folder.no_image_note.what, str(file), folder.no_image_note.remedy)
     splits, record_of = folder.splits or {}, {}

@@ -12,6 +12,7 @@ from anyfolder.pixels.arrays import header_in, length_of
 from .findings import Findings
 from .image_tree import Tree
 from .map_sets import kind_by_name
+from .paired_files import pair_files
 
 
 def array_masks(tree: Tree) -> list[Path]:
@@ -25,7 +26,7 @@ def array_masks(tree: Tree) -> list[Path]:
         if file.suffix.lower() == '.npy' and kind_by_name(tree.parts(file)) == 'mask'
     ]
     discarded = Findings()  # arrays without an image are not an error here
-    pairs = tree.index.pair({file: [file.stem] for file in arrays}, discarded)
+    pairs = pair_files(tree.index, {file: [file.stem] for file in arrays}, discarded)
     paired = [*pairs.image_of]
     return paired if 2 * len(paired) > len(arrays) and all(map(_has_class_numbers, paired)) else []
 

@@ -7,12 +7,13 @@ from typing import NamedTuple
 from anyfolder.errors import InputError, UnclearError
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 
+from .addresses import ANY_KIND
 from .build_listing import ONE_LABEL, SEVERAL_LABELS, Draft, build_listing
 from .class_layout import read_by_folders
 from .class_names import class_name
 from .findings import Findings
+from .flat_images import flat_images
 from .hidden_labels import check_tables, has_table_of_groups
-from .identity import ANY_KIND, folder_of
 from .image_sizes import MAX_HEADERS
 from .image_tree import Tree
 from .label_tables import TableLabels, read_tables
@@ -21,8 +22,9 @@ from .listing import Listing, folder_class_name, is_encodable
 from .name_files import Names, find_names, find_settings
 from .names_with_classes import pattern_of_classes_in_names
 from .other_labels import check_other_labels
-from .records import ImageRecord, Records
-from .split_lists import Lists, read_lists
+from .path_text import folder_of
+from .records import Records
+from .split_lists import read_lists
 from .splits import split_of
 from .tables import WHOLE_NUMBER
 from .texts_with_classes import check_texts
@@ -88,7 +90,7 @@ def read_class_folders(
         )
     lists = read_lists(tree, findings, used={*labeled.tables}, classes=classes)
     if not labeled.tables:
-        records += _flat_images(tree, records, lists, findings)
+        records += flat_images(tree, records, lists, findings)
     draft = Draft(
         SEVERAL_LABELS if labeled.multi_label else ONE_LABEL,
         labeled.form,
@@ -200,43 +202,6 @@ def _note_unread_table(tree: Tree, records: Records, read: Collection[Path]) -> 
         f'; {str(first)!r} is not read, since it is not a .csv with a column of names such as '
         f'{records[0].path.name!r}'
     )
-
-
-def _flat_images(tree: Tree, records: Records, lists: Lists, findings: Findings) -> Records:
-    """Validation or test images that lie in no class folder, with the labels of a list.
-
-    ImageNet has its validation images in one folder, and a list of their classes.
-    """
-    class_of = {record.path: record.labels[0] for record in records}
-    flat = {
-        path for path in tree.images if path not in class_of and tree.split(path) in ('val', 'test')
-    }
-    flat_records: Records = []
-    classes, class_of_label = sorted({*class_of.values()}), dict[str, str]()
-    listed = sorted(flat & lists.labels.keys())
-    if '0' in map(lists.labels.get, listed) and not all(map(str.isdecimal, classes)):
-        # The labels are numbers from 0 on: of a file with the same names, or of sorted folders.
-        named = find_names(tree, None)
-        order = named[1] if named and sorted(named[1]) == classes else classes
-        class_of_label = {str(number): name for number, name in enumerate(order)}
-    # Images in class folders that are also in a list show what the labels mean.
-    class_of_label |= {
-        label: class_of[path] for path, label in lists.labels.items() if label and path in class_of
-    }
-    for path in listed:
-        label = lists.labels[path]
-        # In ImageNet's tables, boxes follow the label.
-        tried = (class_of_label.get(label), label, label.split(' ')[0])
-        if name := next((name for name in tried if name in classes), None):
-            flat_records.append(ImageRecord(path, tree.split(path), labels=(name,)))
-            findings.warn(
-                'images outside of class folders, with the class in a list', f'{path}: {name}'
-            )
-        elif label:
-            what = 'images have a class in a list that no training folder has'
-            remedy = 'write the names of the folders, or count them from 0'
-            findings.reject(what, remedy, f'{label!r} of {path} in {lists.sources[path]}')
-    return flat_records
 
 
 def _only_folder(tree: Tree) -> Path | None:

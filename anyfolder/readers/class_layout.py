@@ -13,13 +13,13 @@ from anyfolder.errors import InputError, UnclearError
 from anyfolder.pixels.image_files import is_os_metadata, walk_files
 from anyfolder.wording import option
 
+from .addresses import FOLDER_KINDS
 from .findings import Findings
 from .folders_beside_classes import ImagesBySubfolder, without_copies, without_results
-from .identity import FOLDER_KINDS
 from .image_tree import RUN_FOLDERS, Tree, is_run
 from .listing import folder_class_name
 from .records import ImageRecord, Records
-from .splits import FILLERS, alike_splits, split_in, split_of, words_in
+from .splits import FILLERS, Split, alike_splits, split_in, split_of, words_in
 
 NOTE_SUFFIXES = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # lists and notes
 
@@ -36,29 +36,7 @@ def read_by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Re
         for top, below in _images_by_top(tree).items()
         if below or not _is_list_folder(tree, top)
     }
-    splits = {top: split for top in tops if (split := split_of(top))}
-    # Folders of splits, with the images in folders of classes, or without such folders.
-    split_folders = {top: split for top, split in splits.items() if '' not in tops[top]}
-    flat_splits = {
-        top for top, split in splits.items() if split != 'train' and {*tops[top]} == {''}
-    }
-    classes = {
-        top: below
-        for top, below in tops.items()
-        if top not in split_folders and top not in flat_splits
-    }
-    # True if all folders are splits without folders of classes, so they are not classes either.
-    without_classes = splits.keys() >= classes.keys() and len(classes) + len(flat_splits) > 1
-    classes = without_copies(tree, classes, findings)
-    if 'train' in split_folders.values() or without_classes:
-        classes = {}
-    elif split_folders and not any(name in classes for top in split_folders for name in tops[top]):
-        raise UnclearError(
-            f'{str(tree.folder)!r} has the folder {next(iter(split_folders))!r} and no folder '
-            "'train'; add it, with a folder for each class.",
-            images='**/{class}/*',
-            splits=dict(train=f'{next(iter(split_folders))}/**'),
-        )
+    split_folders, classes = _splits_and_classes(tree, tops, findings)
     records = []
     for top, split in split_folders.items():
         if split == 'val' and not tops[top]:
@@ -78,6 +56,43 @@ def read_by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Re
         _check_class_folders(tree.folder, classes, to_train=True, work_dir=work_dir)
         records += _read_class_folders(tree, classes)
     return records
+
+
+def _splits_and_classes(
+    tree: Tree, tops: Mapping[str, ImagesBySubfolder], findings: Findings
+) -> tuple[dict[str, Split], dict[str, ImagesBySubfolder]]:
+    """The split of each folder that has folders of classes in it, and the folders of classes.
+
+    The latter are empty if one of the former is for training, or if all folders are of splits.
+
+    Raises:
+        InputError: if there are folders of splits, but none for training.
+    """
+    splits = {top: split for top in tops if (split := split_of(top))}
+    # Folders of splits, with the images in folders of classes, or without such folders.
+    split_folders = {top: split for top, split in splits.items() if '' not in tops[top]}
+    flat_splits = {
+        top for top, split in splits.items() if split != 'train' and {*tops[top]} == {''}
+    }
+    classes = {
+        top: below
+        for top, below in tops.items()
+        if top not in split_folders and top not in flat_splits
+    }
+    # True if all folders are splits without folders of classes, so they are not classes either.
+    without_classes = splits.keys() >= classes.keys() and len(classes) + len(flat_splits) > 1
+    classes = without_copies(tree, classes, findings)
+    if 'train' in split_folders.values() or without_classes:
+        return split_folders, {}
+    if split_folders and not any(name in classes for top in split_folders for name in tops[top]):
+        first = next(iter(split_folders))
+        raise UnclearError(
+            f'{str(tree.folder)!r} has the folder {first!r} and no folder '
+            "'train'; add it, with a folder for each class.",
+            images='**/{class}/*',
+            splits=dict(train=f'{first}/**'),
+        )
+    return split_folders, classes
 
 
 def _images_by_top(tree: Tree) -> dict[str, dict[str, list[Path]]]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from PIL import Image
 
@@ -13,13 +14,16 @@ from anyfolder.errors import InputError, UnclearError
 from anyfolder.pixels.depth_maps import DEPTH_SUFFIXES
 from anyfolder.wording import option
 
+from .addresses import FOLDER_KINDS
 from .build_listing import DEPTH, Draft, build_listing
 from .depth_range import DepthRange, check_depth, check_scale
 from .findings import Findings
-from .identity import FOLDER_KINDS, Index, Pairs, stem_and_suffix
+from .identity import Index
 from .image_tree import Tree
 from .listing import Listing
 from .name_keys import keys_of
+from .paired_files import Pairs, pair_files
+from .path_text import stem_and_suffix
 from .records import Records
 from .splits import without_split
 
@@ -57,20 +61,7 @@ def read_depth_folder(
     images, pairs = _pair_maps(tree, maps, findings)
     if not pairs.image_of:
         findings.check()  # raises if an image has two maps
-        if disparities := _disparities(tree):
-            discarded = Findings()
-            _, disparity_pairs = _pair_maps(tree, disparities, discarded)
-            raise UnclearError(
-                f'{str(tree.folder)!r} has maps of disparity, such as {str(disparities[0])!r}, and '
-                'depth is its inverse: the focal length in pixels times the baseline in meters, '
-                'divided by the disparity; write this as .npy into a folder depth.',
-                pairs=[(image, path) for path, image in disparity_pairs.image_of.items()],
-                units=f'{MILLIMETER:g}',
-            )
-        raise InputError(
-            f"{str(tree.folder)!r} must have images, and depth maps of the same names in 'depth', "
-            f'as 16-bit PNG, .npy or .tiff, for {option("task", "depth")}.'
-        )
+        _raise_without_pairs(tree)
     map_of = {image: path for path, image in pairs.image_of.items()}
     records = [tree.record(image, path, mask=path) for image, path in map_of.items()]
     without = [path for path in images if path not in map_of and path not in pairs.conflicting]
@@ -96,6 +87,24 @@ def read_depth_folder(
     listing = build_listing(draft, findings, compare)
     assert depth_range is not None  # `build_listing` has called `compare`
     return listing, depth_range
+
+
+def _raise_without_pairs(tree: Tree) -> NoReturn:
+    """Raise an ``InputError`` for a folder without depth maps, which may have disparities."""
+    if disparities := _disparities(tree):
+        discarded = Findings()
+        _, pairs = _pair_maps(tree, disparities, discarded)
+        raise UnclearError(
+            f'{str(tree.folder)!r} has maps of disparity, such as {str(disparities[0])!r}, and '
+            'depth is its inverse: the focal length in pixels times the baseline in meters, '
+            'divided by the disparity; write this as .npy into a folder depth.',
+            pairs=[(image, path) for path, image in pairs.image_of.items()],
+            units=f'{MILLIMETER:g}',
+        )
+    raise InputError(
+        f"{str(tree.folder)!r} must have images, and depth maps of the same names in 'depth', "
+        f'as 16-bit PNG, .npy or .tiff, for {option("task", "depth")}.'
+    )
 
 
 def has_depth(tree: Tree) -> bool:
@@ -132,8 +141,7 @@ def _images_of(
         for path, key in keys_of(maps).items()
     }
     images_of = {
-        path: next(filter(None, (index.match(name, path) for name in names_of_image)), [])
-        for path, names_of_image in names.items()
+        path: index.match_first(names_of_image, path) for path, names_of_image in names.items()
     }
     return images, names, images_of
 
@@ -154,7 +162,7 @@ def _pair_maps(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[li
     what = '8-bit pictures of depth left out, next to a depth map'
     findings.warn_all(what, sorted(left_out))
     remaining = {path: names[path] for path in names if path not in left_out}
-    return images, Index(tree.folder, images).pair(remaining, findings)
+    return images, pair_files(Index(tree.folder, images), remaining, findings)
 
 
 def depth_pairs(tree: Tree) -> list[tuple[Path, Path]]:

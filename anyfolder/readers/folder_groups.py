@@ -19,9 +19,9 @@ from collections.abc import Iterator, Sequence
 
 from anyfolder.sampling import evenly_spaced
 
+from .addresses import ANY_KIND
 from .column_titles import GROUP_WORDS
 from .findings import Findings
-from .identity import ANY_KIND
 from .image_tree import Tree
 from .records import ImageRecord, Records
 from .splits import split_of

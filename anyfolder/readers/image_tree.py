@@ -14,7 +14,8 @@ from anyfolder.pixels.image_files import IMAGE_SUFFIXES, is_image, is_os_metadat
 
 from .file_contents import FileContents
 from .findings import Findings
-from .identity import OTHER_ZEROS, Index, folder_of, parts_below
+from .identity import OTHER_ZEROS, Index, single_match
+from .path_text import folder_of, parts_below
 from .probe_cache import CACHE_NAME, ProbeCache
 from .records import ImageRecord
 from .splits import Split, split_in, split_of
@@ -155,7 +156,7 @@ class Tree:
                 f'put them into {str(self.folder)!r}',
                 repr(name),
             )
-        return self.index.single_match(matches, file, findings, name)
+        return single_match(matches, file, findings, name)
 
     def record(
         self, path: Path, annotation: Path, split: Split | None = None, **fields: Any

@@ -1,6 +1,6 @@
 """Tables with the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``, or JSON."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -11,13 +11,14 @@ from .class_names import class_name
 from .column_titles import BOX_TITLES
 from .division import furthest
 from .findings import MAX_STRAY_SHARE, Findings
-from .identity import OTHER_ZEROS
+from .identity import OTHER_ZEROS, single_match
 from .image_tree import Tree
 from .label_values import names_reader
 from .named_folders import NamedFolders
 from .records import ImageRecord, Records
 from .split_columns import fold_note
 from .split_lines import is_list_name
+from .splits import Split
 from .table_columns import ImageTable, find_table
 from .tables import ON_CELLS, TABLE_SUFFIXES, Row
 
@@ -53,7 +54,8 @@ def read_tables(tree: Tree, findings: Findings) -> TableLabels:
     chosen = _choose_tables(find_tables(tree), findings)
     records: dict[str, ImageRecord] = {}
     for table, names_of in chosen:
-        _read_table(tree, table, names_of, records, findings)
+        for path, stated in _read_table(tree, table, names_of, findings).items():
+            _merge(records.setdefault(path, stated), stated, findings)
     has_flag_columns = any(table.flag_columns for table, _ in chosen)
     by_class = sorted(records.values(), key=lambda record: (record.labels, str(record.path)))
     single_class = _single_class_records(by_class, has_flag_columns, findings)
@@ -135,19 +137,12 @@ def _choose_tables(
 
 
 def _read_table(
-    tree: Tree,
-    table: ImageTable,
-    names_of: NamesOf,
-    records: dict[str, ImageRecord],
-    findings: Findings,
-) -> None:
-    """Add the images of a table to those of other tables.
-
-    An image of several splits is in the one furthest from training.
+    tree: Tree, table: ImageTable, names_of: NamesOf, findings: Findings
+) -> dict[str, ImageRecord]:
+    """The images of a table by their paths, each with the classes of all of its rows.
 
     Raises:
-        InputError: if another table has other classes for an image, or if rows are about parts of
-            folders.
+        InputError: if rows are about parts of folders.
     """
     if table.of_folders:
         _check_whole_folders(table, names_of)
@@ -157,43 +152,61 @@ def _read_table(
         findings.warn(what, f'{table.group_title} of {file.name}')
     if note := fold_note(file, table.rows):
         findings.warn(*note)
+    records: dict[str, ImageRecord] = {}
     for row in table.rows:
         row_split = table.stated_split(row) if table.splits else split
-        matches = table.match(row, tree.index, row_split)
-        name, names = row[table.image_column], names_of(row)
-        images: Sequence[Path | None]
-        if matches:
-            images = [tree.index.single_match(matches, file, findings, name)]
-            group = (
-                row[table.folder_column] if table.folder_column else row.get(table.group_title, '')
-            )
-            target = matches[0].name
-        else:
-            folders = table.match_folders(row)
-            images = table.folders.images(folders)
-            target = group = '/'.join(folders[0]) if folders else ''
-        if images and table.are_numbers:
-            findings.warn(OTHER_ZEROS, f'{name} in {file} for {target}')
+        labels = tuple(names_of(row))
+        images, group = _images_of_row(tree, table, row, row_split, findings)
+        for path in images:
+            stated = tree.record(path, file, row_split, group=group, labels=labels)
+            _merge(records.setdefault(str(path), stated), stated, findings)
+    return records
+
+
+def _images_of_row(
+    tree: Tree, table: ImageTable, row: Row, split: Split | None, findings: Findings
+) -> tuple[list[Path], str]:
+    """The images that a row names, and the group to keep in one split, empty if there is none."""
+    file, name = table.file, row[table.image_column]
+    if matches := table.match(row, tree.index, split):
+        image = single_match(matches, file, findings, name)
+        images, target = [image] if image else [], matches[0].name
+        group = row[table.folder_column] if table.folder_column else row.get(table.group_title, '')
+    else:
+        folders = table.match_folders(row)
+        images = table.folders.images(folders)
+        target = group = '/'.join(folders[0]) if folders else ''
         if not images:
             findings.warn_missing_image('rows', file, name)
-        for path in filter(None, images):
-            stated = tree.record(path, file, row_split, group=group)
-            record = records.setdefault(str(path), stated)
-            if record.origin != str(file) and {*record.labels} != {*names}:
-                raise UnclearError(
-                    f'{record.origin!r} and {str(file)!r} have different classes for '
-                    f'{str(path)!r}; keep one of them.',
-                    format='table',
-                    labels=[file],
-                )
-            if record.split and stated.split and record.split != stated.split:
-                findings.warn('images in several splits, left out of training', path)
-            record.split = furthest([record.split, stated.split])
-            if record.origin == str(file) and record.group and group not in ('', record.group):
-                what = 'images of several patients or other groups, kept with the first'
-                findings.warn(what, f'{path} of {record.group} and {group}')
-            record.group = record.group or stated.group
-            record.labels = tuple(dict.fromkeys([*record.labels, *names]))
+    if target and table.are_numbers:
+        findings.warn(OTHER_ZEROS, f'{name} in {file} for {target}')
+    return images, group
+
+
+def _merge(record: ImageRecord, stated: ImageRecord, findings: Findings) -> None:
+    """Merge what another row or table states about an image into its record.
+
+    An image of several splits is in the one furthest from training.
+
+    Raises:
+        InputError: if another table has other classes for the image.
+    """
+    path = record.path
+    if record.origin != stated.origin and {*record.labels} != {*stated.labels}:
+        raise UnclearError(
+            f'{record.origin!r} and {stated.origin!r} have different classes for '
+            f'{str(path)!r}; keep one of them.',
+            format='table',
+            labels=[Path(stated.origin)],
+        )
+    if record.split and stated.split and record.split != stated.split:
+        findings.warn('images in several splits, left out of training', path)
+    record.split = furthest([record.split, stated.split])
+    if record.origin == stated.origin and record.group and stated.group not in ('', record.group):
+        what = 'images of several patients or other groups, kept with the first'
+        findings.warn(what, f'{path} of {record.group} and {stated.group}')
+    record.group = record.group or stated.group
+    record.labels = tuple(dict.fromkeys([*record.labels, *stated.labels]))
 
 
 def _check_whole_folders(table: ImageTable, names_of: NamesOf) -> None:

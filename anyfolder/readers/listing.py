@@ -16,8 +16,8 @@ from anyfolder.text import decode_unknown
 
 from .class_names import class_name
 from .findings import Findings
-from .identity import folder_of
 from .mask_classes import MaskValues
+from .path_text import folder_of
 from .records import ImageRecord, Parts, Records
 
 

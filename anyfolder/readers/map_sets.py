@@ -15,8 +15,8 @@ from pathlib import Path
 from anyfolder.errors import UnclearError
 from anyfolder.sampling import evenly_spaced
 
+from .addresses import FOLDER_KINDS
 from .findings import Findings
-from .identity import FOLDER_KINDS
 from .image_tree import Tree
 from .map_looks import are_nearly_the_same, have_same_regions, is_label_map
 from .name_keys import first_word, keys_of

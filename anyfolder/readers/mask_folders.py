@@ -8,6 +8,7 @@ from pathlib import Path
 from anyfolder.pixels.image_headers import ON_ITS_SIDE, header_of
 
 from .build_listing import MASKS, Draft, build_listing
+from .classes_of_values import choose_classes
 from .drawn_masks import from_polygons
 from .findings import Findings
 from .image_tree import Tree
@@ -16,7 +17,7 @@ from .map_looks import are_nearly_the_same
 from .mask_classes import NOT_LABELED, MaskValues
 from .mask_names import NamedValues, names_in_files
 from .mask_pairs import masked_images
-from .mask_values import MaskProbe, choose_classes, lossy_kind, probe_mask
+from .mask_values import MaskProbe, lossy_kind, probe_mask
 from .pixel_maps import probe_maps
 from .records import ImageRecord, Records
 
@@ -25,7 +26,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     """Read a folder of images and masks, in ``images`` and ``masks`` or side by side.
 
     A mask has the name of its image, maybe followed by ``_mask``, or names only differ in words
-    that all images or all masks have. For mask values see :mod:`.mask_values`. Without masks,
+    that all images or all masks have. For mask values see :mod:`.classes_of_values`. Without masks,
     polygons are drawn as masks on a background class.
 
     Raises:

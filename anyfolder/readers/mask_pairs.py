@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from .array_masks import array_masks
 from .findings import Findings
-from .identity import Index, stem_and_suffix
+from .identity import Index
 from .image_tree import Tree
 from .map_sets import Role, choose_labels, kind_by_name, label_maps, role_of, share_names
 from .masks_of_objects import check_masks_of_objects
 from .name_keys import first_word, keys_of
+from .paired_files import pair_files
+from .path_text import stem_and_suffix
 from .records import Records
 from .split_lists import Lists, read_lists
 
@@ -87,7 +89,7 @@ def masked_images(tree: Tree, findings: Findings) -> MaskedImages | None:
         return None
     index, names = Index(tree.folder, images), _possible_names(images, masks)
     masks, unused = _choose_masks(tree, masks, names, index, findings)
-    pairs = index.pair({mask: names[mask] for mask in masks}, findings)
+    pairs = pair_files(index, {mask: names[mask] for mask in masks}, findings)
     if 2 * len(pairs.image_of) < len(images):
         check_masks_of_objects(tree)
     mask_of_image = {image: mask for mask, image in pairs.image_of.items()}
@@ -186,7 +188,7 @@ def _possible_names(images: list[Path], masks: list[Path]) -> dict[Path, list[st
 
 def _match_mask(names: list[str], mask: Path, index: Index) -> Path | None:
     """The image of a mask, if the first name that matches is unique."""
-    images = next(filter(None, (index.match(name, mask) for name in names)), [])
+    images = index.match_first(names, mask)
     return images[0] if len(images) == 1 else None
 
 

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import and_
 from pathlib import Path
 
-from .identity import folder_of
+from .path_text import folder_of
 
 TOKEN = re.compile(r'\d+|[^\W\d_]+')  # a number or a word
 

@@ -6,8 +6,9 @@ from collections.abc import Container, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from .addresses import ANY_KIND
 from .class_names import nfc
-from .identity import ANY_KIND, NUMBER
+from .identity import NUMBER
 from .image_tree import Tree
 from .splits import split_of
 

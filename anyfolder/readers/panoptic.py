@@ -1,7 +1,7 @@
 """COCO panoptic: ``panoptic_*.json``, and PNGs with the segment number of each pixel."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from .class_names import class_name, warn_merged
 from .file_contents import rejecting_malformed
 from .findings import Findings
 from .formats.coco import categories_of, images_by_id
-from .formats.json_values import is_yes, key_of, text_of
+from .formats.json_values import Json, is_yes, key_of, text_of
 from .geometry import box_of_mask
 from .identity import Index
 from .image_tree import Tree
@@ -113,19 +113,7 @@ def _records(
 
     The classes are added to ``is_thing``, by name.
     """
-    split = tree.stated_split(file)
-    written = categories_of(content)
-    categories = {
-        key_of(category['id']): (class_name(text_of(category['name'])), is_yes(category['isthing']))
-        for category in written
-    }
-    if len(categories) < len(written):
-        raise ValueError('two categories have the same id')
-    for name, thing in categories.values():
-        if not name:
-            raise ValueError('a category has no name')
-        if is_thing.setdefault(name, thing) != thing:
-            raise ValueError(f'{name!r} is both a thing and stuff')
+    split, names = tree.stated_split(file), _names_by_id(content, is_thing)
     # A missing image, which `resolve` has rejected, has the path of the annotation file instead.
     record_of_id = {
         image_id: tree.record(
@@ -143,27 +131,54 @@ def _records(
             raise ValueError(f'two annotations have the image_id {image_id}')
         annotated.add(image_id)
         record = record_of_id[image_id]
-        png = Path(annotation['file_name']).name  # without folders, which could lead elsewhere
-        candidates = [file.with_suffix('') / png, file.parent / png]
-        record.mask = next(filter(os.path.isfile, candidates), None)
-        if record.mask is None:
-            findings.reject(
-                'PNGs of segments are missing',
-                'put them into a folder named after their annotation file',
-                str(candidates[0]),
-            )
-        elif record.path != file:
-            record.instances = [
-                Segment(
-                    categories[key_of(segment['category_id'])][0],
-                    (),
-                    crowd=is_yes(segment.get('iscrowd')),
-                    origin=f'segment {segment["id"]} of {record.mask}',
-                    number=int(segment['id']),
-                )
-                for segment in annotation['segments_info']
-            ]
+        record.mask = _find_png(annotation, file, findings)
+        if record.mask and record.path != file:
+            record.instances = _segments(annotation, names, record.mask)
             yield record
+
+
+def _names_by_id(content: Json, is_thing: dict[str, bool]) -> dict[str, str]:
+    """The class of each category by its id. The classes are added to ``is_thing``, by name."""
+    names: dict[str, str] = {}
+    for category in categories_of(content):
+        category_id, name = key_of(category['id']), class_name(text_of(category['name']))
+        thing = is_yes(category['isthing'])
+        if category_id in names:
+            raise ValueError('two categories have the same id')
+        if not name:
+            raise ValueError('a category has no name')
+        if is_thing.setdefault(name, thing) != thing:
+            raise ValueError(f'{name!r} is both a thing and stuff')
+        names[category_id] = name
+    return names
+
+
+def _find_png(annotation: Json, file: Path, findings: Findings) -> Path | None:
+    """The PNG of an image, in a folder named after the annotation file or next to it."""
+    name = Path(annotation['file_name']).name  # without folders, which could lead elsewhere
+    candidates = [file.with_suffix('') / name, file.parent / name]
+    if png := next(filter(os.path.isfile, candidates), None):
+        return png
+    findings.reject(
+        'PNGs of segments are missing',
+        'put them into a folder named after their annotation file',
+        str(candidates[0]),
+    )
+    return None
+
+
+def _segments(annotation: Json, names: Mapping[str, str], png: Path) -> list[Instance]:
+    """The segments of an image, without boxes."""
+    return [
+        Segment(
+            names[key_of(segment['category_id'])],
+            (),
+            crowd=is_yes(segment.get('iscrowd')),
+            origin=f'segment {segment["id"]} of {png}',
+            number=int(segment['id']),
+        )
+        for segment in annotation['segments_info']
+    ]
 
 
 def _probe_png(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:
@@ -208,17 +223,23 @@ def _set_boxes(record: ImageRecord, box_and_area: dict[int, tuple], findings: Fi
     )
 
 
-def as_panoptic(listing: Listing, part: Records) -> dict[str, Any]:
-    """Images with their segments, as the content of a panoptic annotation file."""
-    things = len(listing.classes) - (listing.stuff or 0)
+def as_panoptic(records: Records, classes: Sequence[str], num_stuff: int) -> dict[str, Any]:
+    """Images with their segments, as the content of a panoptic annotation file.
+
+    Args:
+        records: the images.
+        classes: the names of the classes, those of stuff last.
+        num_stuff: the number of stuff classes.
+    """
+    category_ids = {name: number for number, name in enumerate(classes, 1)}
     images, annotations = [], []
-    for number, record in enumerate(part, 1):
+    for number, record in enumerate(records, 1):
         width, height = record.size
         images.append(dict(id=number, file_name=record.path.name, width=width, height=height))
         segments = [
             dict(
                 id=segment.number,
-                category_id=listing.numbers[segment.name] + 1,
+                category_id=category_ids[segment.name],
                 bbox=list(segment.box),
                 area=segment.area,
                 iscrowd=int(segment.crowd),
@@ -230,8 +251,8 @@ def as_panoptic(listing: Listing, part: Records) -> dict[str, Any]:
             dict(image_id=number, file_name=png_of(record.path), segments_info=segments)
         )
     categories = [
-        dict(id=number, name=name, isthing=int(number <= things))
-        for number, name in enumerate(listing.classes, 1)
+        dict(id=number, name=name, isthing=int(number <= len(classes) - num_stuff))
+        for name, number in category_ids.items()
     ]
     return dict(images=images, annotations=annotations, categories=categories)
 

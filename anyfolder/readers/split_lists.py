@@ -14,7 +14,7 @@ from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
 from .findings import Findings
-from .identity import OTHER_ZEROS, Index
+from .identity import OTHER_ZEROS, Index, single_match
 from .image_tree import Tree
 from .named_folders import Folders, NamedFolders
 from .split_lines import SplitLine, is_list_name, split_lines
@@ -146,9 +146,7 @@ class _ListReader:
         """The images that a line names, each with its label."""
         for name, label in line.names.items():
             if matches := self._match(name, file):
-                image = self.index.single_match(
-                    matches, file, self.findings, next(iter(line.names))
-                )
+                image = single_match(matches, file, self.findings, next(iter(line.names)))
                 return [(image, label)] if image else []
         for name, label in islice(line.names.items(), 2):  # it may be a folder and one word
             if folders := self.folders.match(name):

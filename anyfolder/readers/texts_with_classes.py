@@ -7,6 +7,7 @@ from anyfolder.sampling import evenly_spaced
 
 from .findings import Findings
 from .image_tree import Tree
+from .paired_files import pair_files
 
 MAX_TEXTS = 50  # texts that are read
 
@@ -31,7 +32,7 @@ def texts_of_classes(tree: Tree) -> list[tuple[Path, Path]]:
     """
     texts = [file for file in tree.others if file.suffix.lower() == '.txt']
     discarded = Findings()
-    matches = tree.index.pair({file: [file.stem] for file in texts}, discarded)
+    matches = pair_files(tree.index, {file: [file.stem] for file in texts}, discarded)
     pairs = [(image, file) for file, image in matches.image_of.items()]
     if 2 * len(pairs) <= len(tree.images):
         return []

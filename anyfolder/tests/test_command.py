@@ -10,7 +10,7 @@ from PIL import Image
 
 from anyfolder.__main__ import FORMAT_NAMES, TASK_NAMES, main
 from anyfolder.reading import TASKS
-from anyfolder.writers.conversion import TARGETS
+from anyfolder.writers.targets import TARGETS
 
 
 def tree_of(folder):

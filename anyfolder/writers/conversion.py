@@ -16,71 +16,7 @@ from anyfolder.wording import counted, option
 from .own_folders import check_outside
 from .placed_images import PlacedImage, placed_images
 from .same_data import difference
-from .write_classes import obstacle_to_folders, write_folders, write_table
-from .write_coco import write_coco
-from .write_maps import write_maps
-from .write_voc import write_voc
-from .write_yolo import write_yolo
-
-# Takes the data, its images with their new names, the folder, and whether images are copied.
-Writer = Callable[[Dataset, Sequence[PlacedImage], Path, bool], None]
-
-
-class Drop(NamedTuple):
-    """Objects that a format cannot hold: their name in the plural, and a test for them."""
-
-    what: str
-    is_dropped: Callable[[Dataset, Object], bool]
-
-
-class Target(NamedTuple):
-    """A format that can be written.
-
-    Attributes:
-        name: the common name of the format.
-        tasks: the tasks of its labels.
-        write: writes a dataset to a folder, with images as copies or links.
-        drops: the objects that it cannot hold.
-        obstacle: returns why it cannot hold a dataset at all, or empty text.
-        keeps_class_order: whether it preserves the order of classes.
-    """
-
-    name: str
-    tasks: tuple[str, ...]
-    write: Writer
-    drops: tuple[Drop, ...] = ()
-    obstacle: Callable[[Dataset], str] = lambda data: ''
-    keeps_class_order: bool = True
-
-
-def _is_not_a_polygon(data: Dataset, obj: Object) -> bool:
-    """True for an object that is not a single polygon, if polygons are written."""
-    is_polygon = isinstance(obj.segmentation, list) and len(obj.segmentation) == 1
-    return data.task == 'instance' and not is_polygon
-
-
-TARGETS = {
-    'coco': Target('COCO', ('detection', 'instance', 'panoptic'), write_coco),
-    'yolo': Target(
-        'YOLO',
-        ('detection', 'instance'),
-        write_yolo,
-        (
-            Drop('objects marked as crowd or to be ignored', lambda data, obj: obj.crowd),
-            Drop('objects with several polygons or run lengths', _is_not_a_polygon),
-        ),
-    ),
-    'voc': Target('Pascal VOC', ('detection',), write_voc, keeps_class_order=False),
-    'folders': Target(
-        'folders of classes',
-        ('classification',),
-        write_folders,
-        obstacle=obstacle_to_folders,
-        keeps_class_order=False,
-    ),
-    'masks': Target('images and masks', ('segmentation', 'depth'), write_maps),
-    'csv': Target('a table', ('classification', 'detection'), write_table, keeps_class_order=False),
-}
+from .targets import TARGETS, Target
 
 
 class Conversion(NamedTuple):
@@ -141,9 +77,25 @@ def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False
         InputError: if the format cannot hold the data, if the folder exists and is not empty, or if
             it is inside the data.
     """
+    out = Path(out)
+    target = _target_for(data, out, to)
+    data, sentences = _without_drops(data, target, lossy)
+    if not target.keeps_class_order and [*data.classes] != sorted(data.classes):
+        sentences.append(
+            f'{target.name} has no order of classes: read back, they are in alphabetical order.'
+        )
+    return Conversion(data, target, out, sentences)
+
+
+def _target_for(data: Dataset, out: Path, to: str) -> Target:
+    """The format, if it can hold the task and its folder can be written.
+
+    Raises:
+        InputError: otherwise.
+    """
     if to not in TARGETS:
         raise InputError(f'{option("to", to)} is not one of {", ".join(TARGETS)}.')
-    target, out = TARGETS[to], Path(out)
+    target = TARGETS[to]
     check_path(out)
     if os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
         raise InputError(f'{str(out)!r} already exists; give a new folder.')
@@ -158,33 +110,40 @@ def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False
         raise InputError(
             f'{target.name} cannot hold this data: {obstacle}; give another {option("to")}.'
         )
+    return target
+
+
+def _without_drops(data: Dataset, target: Target, lossy: bool) -> tuple[Dataset, list[str]]:
+    """The dataset without the objects that a format cannot hold, and sentences that state them.
+
+    Raises:
+        InputError: if there are such objects and losses are not allowed, or no other object remains
+            to train on.
+    """
     sentences = []
     for what, is_dropped in target.drops:
         lost = sum(is_dropped(data, obj) for _, image in data.images() for obj in image.objects)
-        if lost and not lossy:
+        if not lost:
+            continue
+        if not lossy:
             raise InputError(
                 f'{target.name} cannot hold {lost} {what}; give another {option("to")}, or '
                 f'{option("lossy", True)} to leave them out.'
             )
-        if lost:
-            sentences.append(f'{target.name} cannot hold {lost} {what}: they are left out.')
-            before = _count(data)
-            data = _leave_out(data, is_dropped)
-            if others := before - lost - _count(data):
-                sentences.append(
-                    f'{counted(others, "object")} to validate or test left out, too: none of the '
-                    'class remains to train on.'
-                )
-            if not data.classes:
-                raise InputError(
-                    f'{target.name} cannot hold {lost} {what}, and no other object remains to '
-                    f'train on; give another {option("to")}.'
-                )
-    if not target.keeps_class_order and [*data.classes] != sorted(data.classes):
-        sentences.append(
-            f'{target.name} has no order of classes: read back, they are in alphabetical order.'
-        )
-    return Conversion(data, target, out, sentences)
+        sentences.append(f'{target.name} cannot hold {lost} {what}: they are left out.')
+        before = _count(data)
+        data = _leave_out(data, is_dropped)
+        if others := before - lost - _count(data):
+            sentences.append(
+                f'{counted(others, "object")} to validate or test left out, too: none of the '
+                'class remains to train on.'
+            )
+        if not data.classes:
+            raise InputError(
+                f'{target.name} cannot hold {lost} {what}, and no other object remains to '
+                f'train on; give another {option("to")}.'
+            )
+    return data, sentences
 
 
 def _count(data: Dataset) -> int:

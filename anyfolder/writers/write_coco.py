@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from anyfolder.dataset import Dataset, Object
+from anyfolder.readers.panoptic import Segment, as_panoptic
+from anyfolder.readers.records import ImageRecord
 
 from .placed_images import PlacedImage, place_file
 
@@ -71,26 +73,15 @@ def _for_json(segmentation: Any) -> Any:
 
 
 def _panoptic_content(data: Dataset, placed: Sequence[PlacedImage]) -> dict[str, Any]:
-    things = len(data.classes) - data.stuff
-    annotations = [
-        dict(
-            image_id=number,
-            file_name=f'{entry.stem}.png',
-            segments_info=[
-                dict(
-                    id=obj.segment,
-                    category_id=data.number_of(obj.label) + 1,
-                    bbox=list(obj.box),
-                    area=obj.area,
-                    iscrowd=int(obj.crowd),
-                )
+    records = [
+        ImageRecord(
+            Path(entry.name),
+            size=entry.image.size,
+            instances=[
+                Segment(obj.label, obj.box, crowd=obj.crowd, area=obj.area, number=obj.segment)
                 for obj in entry.image.objects
             ],
         )
-        for number, entry in enumerate(placed, 1)
+        for entry in placed
     ]
-    categories = [
-        dict(id=number, name=name, isthing=int(number <= things))
-        for number, name in enumerate(data.classes, 1)
-    ]
-    return dict(images=_image_entries(placed), annotations=annotations, categories=categories)
+    return as_panoptic(records, data.classes, data.stuff)

@@ -24,15 +24,11 @@ from vit_plugin.arguments.fields import PositiveInt, Rate, Size
 from vit_plugin.arguments.foreign import Part
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import SimpleFPN, TokenPooling
+from vit_plugin.models.layers.grid_resize import TABLE_INTERPOLATIONS, Interpolation
 from vit_plugin.models.layers.numerics import NUMERICS, NumericsName
 from vit_plugin.models.layers.outputs import OUT_TYPES, OutType
-from vit_plugin.models.layers.pos_embed import (
-    POS_EMBEDS,
-    TABLE_INTERPOLATIONS,
-    Interpolation,
-    PosEmbedName,
-)
-from vit_plugin.models.stems.stem import PADDINGS, Padding
+from vit_plugin.models.layers.pos_embed import POS_EMBEDS, PosEmbedName
+from vit_plugin.models.stems.padding import PADDINGS, Padding
 
 
 class Window(TypedDict, total=False):

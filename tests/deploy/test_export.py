@@ -1,8 +1,6 @@
 """Exported classifiers equal the model, in each format and dtype; others leave no file behind."""
 
-import math
 from itertools import product
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,14 +11,10 @@ from tiny_models import randomize
 
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.deployed_module import Deployed
-from vit_plugin.deploy.export import (
-    FILE_FORMATS,
-    checking_finite,
-    export,
-    largest_difference,
-    trace,
-    write_onnx,
-)
+from vit_plugin.deploy.export import FILE_FORMATS, export
+from vit_plugin.deploy.onnx_file import write_onnx
+from vit_plugin.deploy.output_difference import largest_difference
+from vit_plugin.deploy.traced_graph import trace
 from vit_plugin.inference.load import from_config
 from vit_plugin.inference.saved_model import SavedModel
 from vit_plugin.weights import open_checkpoint
@@ -199,28 +193,6 @@ def test_each_variation_is_exported_or_refused(deployed, tmp_path, variation, si
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('size', [*SIZES.values()], ids=SIZES)
-def test_graphs_contain_no_computations_on_parameters(deployed, size):
-    """Kernels are standardized, and at a fixed size positions resampled, when it is exported."""
-    model = deployed(
-        arch='hybrid', pos_embed=dict(type='learned', relative=True, interpolate_mode='bicubic')
-    )
-    images = torch.rand(2, 3, *(size or SIZE))
-    expected = model(images)
-    program = trace(model, size)
-    assert torch.equal(program.module()(images), expected)
-    operators = [str(node.target) for node in program.graph.nodes if node.op == 'call_function']
-    standardizing = [
-        name
-        for name in operators
-        if 'norm' in name and 'layer_norm' not in name and 'group_norm' not in name
-    ]
-    assert not standardizing
-    resampling = [name for name in operators if 'upsample' in name or 'index' in name]
-    assert bool(resampling) == (size is None)
-
-
-@pytest.mark.nightly
 def test_bfloat16_files_are_smaller_and_close(train, tmp_path):
     cfg, path = train('hybrid')
     model, half = load_deployed(cfg, path), load_deployed(cfg, path, 'bfloat16')
@@ -297,14 +269,6 @@ def test_dtypes_that_a_format_lacks_raise(tmp_path, suffix, dtype, words):
         FILE_FORMATS[suffix].write(None, tmp_path / f'model{suffix}', dtype, ('logits',), {})
 
 
-@pytest.mark.parametrize('value', [float('nan'), float('inf')])
-def test_infinite_outputs_raise(value):
-    boxes, scores = torch.rand(1, 4), torch.full((1,), value)
-    assert checking_finite(lambda images: images)(boxes) is boxes
-    with rejects('outputs that are infinite or NaN, .* export in float32'):
-        checking_finite(lambda images: (images, scores))(boxes)
-
-
 def reject(*_, **__) -> None:
     raise RuntimeError('no such operator\nand more')
 
@@ -344,46 +308,3 @@ def test_after_an_error_the_old_file_stays(
     assert '\n' not in str(error.value)
     assert out.read_text() == 'old'
     assert {file.name for file in tmp_path.iterdir()} == {'weights.pth', 'model.pt2'}
-
-
-class FunctionModel:
-    """Enough of a deployed model to compare a function of images with that of a file."""
-
-    inputs = ('images',)
-    model = SimpleNamespace(backbone=SimpleNamespace(in_channels=3))
-
-    def __init__(self, function):
-        self.function = function
-
-    def __call__(self, images):
-        return self.function(images)
-
-    def difference(self, found, wanted):
-        return float((found - wanted).abs().max())
-
-
-@pytest.mark.parametrize(('factor', 'is_reported'), [(1.0, True), (1e9, False)])
-def test_differences_are_ignored_if_rounding_makes_as_large_ones(factor, is_reported):
-    """With the factor 1e9, rounding of the pixels changes the sine completely."""
-    model = FunctionModel(lambda images: (factor * images).sin())
-    difference = largest_difference(model, lambda images: (factor * images + 1).sin(), (4, 4))
-    assert (difference > 0.1) is is_reported
-
-
-def test_differences_of_outputs_that_are_nan_are_nan():
-    """Also after one that is a number."""
-    model = FunctionModel(lambda images: images if len(images) == 1 else images * math.nan)
-    assert math.isnan(largest_difference(model, lambda images: images, (4, 4)))
-    zeros = torch.zeros(1)
-    assert math.isnan(Deployed.difference(model, (zeros, zeros), (zeros, zeros * math.nan)))
-
-
-def test_tie_that_only_some_rounding_errors_break_is_ignored():
-    """The first images tie with themselves; only pixels rounded down break the tie."""
-    first = []
-
-    def is_darker(images):
-        first.append(images)
-        return (images[:, :, :1, :1] < first[0][:, :, :1, :1]).float()
-
-    assert largest_difference(FunctionModel(is_darker), torch.ones_like, (4, 4), batch=1) == 0

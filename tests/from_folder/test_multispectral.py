@@ -21,7 +21,7 @@ from vit_plugin.data.image_reader import use_our_image_reader
 from vit_plugin.deploy.exported_photographs import write_photographs
 from vit_plugin.deploy.pipeline_steps import steps_of
 from vit_plugin.deploy.pixel_steps import apply_steps
-from vit_plugin.from_folder.continued import adapt_model
+from vit_plugin.from_folder.continued import ContinuedModel, adapt_model
 from vit_plugin.from_folder.multispectral import multispectral_backbone
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
@@ -142,9 +142,10 @@ def test_detection_takes_bands(folder, task, model, bands):
 
 
 def test_complete_model_needs_the_same_number_of_bands():
-    saved = Config(dict(model=dict(data_preprocessor=dict(mean=[1.0] * 4)), classes=['a']))
+    cfg = Config(dict(model=dict(data_preprocessor=dict(mean=[1.0] * 4))))
+    saved = ContinuedModel(cfg, ['a'], ('detection',))
     listing = SimpleNamespace(bands=4, classes=('a',), stuff=None)
-    assert adapt_model(saved, listing) == saved.model.to_dict()
+    assert adapt_model(saved, listing) == cfg.model.to_dict()
     listing.bands = 0
     with rejects('takes images of 4 bands, but the images have 3'):
         adapt_model(saved, listing)

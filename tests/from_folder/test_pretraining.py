@@ -4,7 +4,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from image_folders import write_digits
@@ -19,8 +18,9 @@ from tiny_models import TINY_SIZES
 from vit_plugin.config import read_config
 from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.choices import CONTINUATIONS
+from vit_plugin.from_folder.feature_comparison import FeatureComparison
 from vit_plugin.from_folder.methods import METHODS
-from vit_plugin.from_folder.pretraining import FeatureComparison
+from vit_plugin.from_folder.pretraining import Pretraining, write_original
 from vit_plugin.from_folder.request import PRETRAINING, Request
 from vit_plugin.from_folder.write import write_config
 from vit_plugin.models import VisionTransformer
@@ -93,7 +93,7 @@ def test_every_method_pretrains_and_is_fine_tuned(folder, method, arch):
     assert not arch or all(parameter.requires_grad for parameter in classifier.parameters())
     missing = classifier.load_state_dict(model.state_dict(), strict=False).missing_keys
     assert {name.partition('.')[0] for name in missing} <= {'head'}
-    comparison = FeatureComparison(request, 'first/epoch_1.pth')
+    comparison = FeatureComparison(Pretraining(request), 'first/epoch_1.pth')
     comparison.draw(Path('first/features.png'))
     assert Image.open('first/features.png').size[0] > 1000
     scores = comparison.nearest_neighbors()
@@ -163,19 +163,18 @@ def test_continued_weights_are_written_in_the_original_layout(folder, method, ki
     if kind != 'detector':
         assert model.backbone.img_size == ((160, 160) if kind != 'folder' else (32, 32))
     torch.save(dict(meta=dict(cfg=cfg.pretty_text), state_dict=model.state_dict()), 'first/1.pth')
-    comparison = FeatureComparison(request, 'first/1.pth')
-    message = comparison.write_original(Path('first'))
+    message = write_original(request.weights, 'first/1.pth', Path('first'))
     assert ': 0 of the ' in message
     written, _, _ = message.partition(': ')
-    before = open_checkpoint(comparison.recipe.start.weights).weights
+    before = open_checkpoint(request.weights).weights
     after = open_checkpoint(written).weights
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], value) for name, value in after.items())
     name = 'backbone.blocks.0.attn.proj.weight'
     state = dict(model.state_dict(), **{name: model.state_dict()[name] + 1})
     torch.save(dict(meta=dict(cfg=cfg.pretty_text), state_dict=state), 'first/1.pth')
-    assert ': 1 of the ' in comparison.write_original(Path('first'))
-    comparison.draw(Path('first/features.png'))
+    assert ': 1 of the ' in write_original(request.weights, 'first/1.pth', Path('first'))
+    FeatureComparison(Pretraining(request), 'first/1.pth').draw(Path('first/features.png'))
 
 
 def test_tree_without_classes_is_pretrained_but_not_probed(folder, capsys):
@@ -198,7 +197,7 @@ def test_tree_without_classes_is_pretrained_but_not_probed(folder, capsys):
     report = (config.parent / 'data_report.md').read_text()
     assert 'images of validation and test splits, left out: 1' in report
     assert 'cannot be read: 1' in report
-    assert FeatureComparison(request, 'none.pth').nearest_neighbors() == []
+    assert FeatureComparison(Pretraining(request), 'none.pth').nearest_neighbors() == []
 
 
 def test_teacher_with_the_same_classes_teaches_logits_and_others_features(folder):
@@ -216,15 +215,3 @@ def test_teacher_with_the_same_classes_teaches_logits_and_others_features(folder
     cfg.model.teacher = TEACHER  # in the last config, which compares features
     check_config(cfg)
     assert set(first_loss(cfg)[0].losses) == {'vector', 'map'}
-
-
-def test_features_are_compared_on_the_pixels_of_the_training(folder):
-    """Images of 12 bits are read with the window of their values."""
-    (folder / 'deep').mkdir()
-    values = np.linspace(0, 4095, 256).reshape(16, 16).astype('uint16')
-    for i in range(8):
-        Image.fromarray(np.roll(values, i, axis=1)).save(folder / f'deep/{i}.png')
-    request = request_for(data='deep')
-    assert read_config(write_config(request)).train_pipeline[0].window == (0, 4095)
-    first, *_ = FeatureComparison(request, 'none.pth').prepare.transforms
-    assert first.window == (0, 4095)

@@ -5,7 +5,6 @@ import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,12 +23,10 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 from rejection import rejects
 
-from anyfolder.readers.records import ImageRecord
 from vit_plugin.config import apply_loader_defaults, read_config
 from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.run_folder import release_if_failed
-from vit_plugin.from_folder.task_recipe import image_scale
 from vit_plugin.from_folder.write import recipe_class, write_config
 
 ARCH = 'timm://test_vit'
@@ -371,17 +368,6 @@ def test_default_arch_is_a_small_hybrid(folder, capsys):
     assert 'Few photographs teach little from scratch' in ' '.join(
         Path('large_run/config.py').read_text().split()
     )
-
-
-def test_image_that_would_shrink_to_nothing_raises():
-    sizes = [(640, 480), (640, 480), (1280, 4)]
-    records = [ImageRecord(Path(f'{i}.png'), size=size) for i, size in enumerate(sizes)]
-    listing = SimpleNamespace(train=records, parts=dict(train=records))
-    assert image_scale(listing, 1000) == (640, 480)
-    with rejects(
-        "'2.png' has 1280 x 4 pixels, of which a side has less than 2 within 512 x 384; leave"
-    ):
-        image_scale(listing, 512)
 
 
 def test_short_trainings_augment_less(folder):

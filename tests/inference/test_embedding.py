@@ -14,8 +14,8 @@ from torch import nn
 import vit_plugin
 from vit_plugin.inference.embedding import embed, save_embeddings
 from vit_plugin.inference.inputs import Frame, Reading, find_inputs
-from vit_plugin.inference.load import from_arch
 from vit_plugin.inference.trained_model import TrainedModel, compute_vectors
+from vit_plugin.inference.weights_with_arch import from_arch
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from rejection import rejects
 from vit_plugin.inference import predicting
 from vit_plugin.inference.inputs import Reading, find_inputs
 from vit_plugin.inference.predicting import batches, predict_all
-from vit_plugin.inference.prediction_files import create_output
+from vit_plugin.inference.prediction_files import create_writer
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.tasks.classification.class_prediction import ClassPrediction
 
@@ -152,7 +152,7 @@ def test_prediction_ends_if_nobody_reads_and_nothing_is_written(
     files, tmp_path, monkeypatch, writes_table
 ):
     monkeypatch.setattr(predicting, 'is_read', lambda: False)
-    tables = [create_output(tmp_path / 'found.jsonl', (), 0.3)] if writes_table else []
+    tables = [create_writer(tmp_path / 'found.jsonl', (), 0.3)] if writes_table else []
     sizes = []
 
     def predict(frames):

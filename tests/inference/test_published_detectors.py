@@ -9,7 +9,7 @@ from published_models import roboflow_file, transformers_folder
 
 from vit_plugin.commands import convert, entry
 from vit_plugin.deploy.deployed import deploy
-from vit_plugin.deploy.export import example_inputs, trace
+from vit_plugin.deploy.traced_graph import example_inputs, trace
 from vit_plugin.inference.load import load
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks

@@ -3,9 +3,7 @@
 import csv
 import json
 import re
-import shlex
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +12,6 @@ from ranks import on_ranks
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import Runner
 from vit_plugin.errors import MissingExtraError
-from vit_plugin.report.report_hook import _next_command
 from vit_plugin.tasks.classification.class_outcomes import ClassOutcomes
 
 
@@ -107,24 +104,6 @@ def test_a_run_without_validation_records_losses_and_prints_the_next_command(tmp
     assert (tmp_path / 'results.csv').read_text().startswith('epoch,iter,seconds,train/lr,')
     assert (tmp_path / 'learning_curve.png').is_file()
     assert f'Next: vit-plugin test {tmp_path}' in next(tmp_path.rglob('*.log')).read_text()
-
-
-def test_the_next_command_names_an_image_of_the_data(tmp_path):
-    image = tmp_path / "a cat's.png"
-    image.touch()
-    data = SimpleNamespace(get_data_info=lambda _: dict(img_path=str(image)))
-    loader = SimpleNamespace(dataset=data)
-    runner = SimpleNamespace(
-        train_dataloader=loader,
-        _val_loop=None,
-        work_dir='work dirs/a',
-        cfg=dict(test_dataloader=dict(batch_size=1)),
-    )
-    words = shlex.split(_next_command(runner))
-    assert words == ['infer', 'work dirs/a', str(image), '--out', 'pictures']
-    runner.cfg = {}  # a pre-training, which has no test pipeline to predict with
-    words = shlex.split(_next_command(runner))
-    assert words == ['train', '--data', 'FOLDER', '--weights', 'work dirs/a']
 
 
 @pytest.fixture

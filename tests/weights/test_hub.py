@@ -1,4 +1,4 @@
-"""Folders of Hugging Face's hub, folders of its cache, and incomplete ones."""
+"""Names of models in hubs, the cache of Hugging Face's, and what cannot be downloaded."""
 
 import json
 
@@ -7,16 +7,9 @@ import torch
 from rejection import rejects
 from safetensors.torch import save_file
 
-from vit_plugin.inference.load import load
-from vit_plugin.weights.hub import (
-    download_hugging_face,
-    hub_config,
-    is_of_hub,
-    timm_name,
-    weights_in,
-)
+from vit_plugin.weights.hub import download_hugging_face, hub_config, is_of_hub, timm_name
+from vit_plugin.weights.hub_files import weights_in
 from vit_plugin.weights.opening import open_checkpoint
-from vit_plugin.weights.published import Published
 
 
 def cached(root, *revisions, main=''):
@@ -91,23 +84,17 @@ def test_a_config_that_cannot_be_downloaded_is_logged(tmp_path, monkeypatch):
     assert 'hf://org/cut: its weights are read without config.json' in logged[0]
 
 
-@pytest.mark.parametrize('content', ['{}', '[]', '{"model_type": "vit",'])
-def test_configs_without_a_model_raise(content, tmp_path):
-    save_file(dict(a=torch.zeros(1)), tmp_path / 'model.safetensors')
-    (tmp_path / 'config.json').write_text(content)
-    with rejects('config.json. names no model, neither by model_type'):
-        load(tmp_path, device='cpu')
+@pytest.mark.parametrize(
+    'error', [TimeoutError('timed out'), RuntimeError('peer closed connection\nmore')]
+)
+@pytest.mark.parametrize('hub', ['hf', 'timm'])
+def test_any_error_of_a_hub_becomes_one_sentence(hub, error, monkeypatch):
+    """The hubs' libraries let errors of their HTTP clients through."""
 
+    def fail(*args, **kwargs):
+        raise error
 
-def test_configs_without_weights_raise(tmp_path):
-    (tmp_path / 'config.json').write_text('{"model_type": "vit"}')
-    with rejects('has the config of a model and none of model.safetensors'):
-        load(tmp_path, device='cpu')
-
-
-@pytest.mark.parametrize('labels', [['a', 'b'], {'0': 'a', 'x': 'b'}, {'0': 1}])
-def test_invalid_names_of_classes_raise(labels, tmp_path):
-    save_file(dict(a=torch.zeros(1)), tmp_path / 'model.safetensors')
-    (tmp_path / 'config.json').write_text(json.dumps(dict(id2label=labels)))
-    with rejects('id2label=.*, where names by numbers are expected'):
-        _ = Published(open_checkpoint(tmp_path)).names
+    monkeypatch.setattr('huggingface_hub.hf_hub_download', fail)
+    monkeypatch.setattr('timm.create_model', fail)
+    with rejects(rf'{hub}://vit_tiny cannot be .* \({str(error).splitlines()[0]}\)'):
+        open_checkpoint(f'{hub}://vit_tiny')

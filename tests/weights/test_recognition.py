@@ -1,4 +1,4 @@
-"""Recognize weights despite wrappers around their names, and in the containers of trainers."""
+"""Recognize weights despite wrappers around their names."""
 
 import re
 
@@ -10,7 +10,6 @@ from rejection import rejects
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import recognition
 from vit_plugin.weights.formats.own import OWN
-from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.recognition import recognize, without_wrapper_prefixes
 
 # A small model of timm, whose tensors differ from one another.
@@ -20,7 +19,6 @@ STATE = {
         timm.create_model('test_vit', num_classes=3).state_dict().items()
     )
 }
-OTHER = {name: value + 100 for name, value in STATE.items()}
 
 
 @pytest.mark.parametrize(
@@ -94,27 +92,6 @@ def test_chunks_of_blocks_from_dinov2s_training_are_flattened(prefix):
         'head.layers.head.bias',
     }
     assert all(torch.equal(recognized[name], expected[name]) for name in recognized)
-
-
-@pytest.mark.parametrize(
-    ('content', 'noted'),
-    [
-        (dict(ema=dict(module=STATE)), False),
-        (dict(model=OTHER, ema=dict(module=STATE, updates=3)), True),
-        (dict(state_dict=OTHER, state_dict_ema=STATE), True),
-        (dict(model=OTHER, model_ema=STATE, epoch=3), True),
-        (dict(state_dict=STATE, **{'pytorch-lightning_version': '2.5.0'}), False),
-        (dict(ema={}, model=STATE), False),
-    ],
-)
-def test_ema_weights_are_preferred_with_a_note(content, noted, monkeypatch):
-    printed = []
-    monkeypatch.setattr(
-        'vit_plugin.weights.reading.files.print_log', lambda text, *_: printed.append(text)
-    )
-    assert Checkpoint('x.pth', content).weights == STATE
-    assert bool(printed) == noted
-    assert all('the EMA weights in' in text for text in printed)
 
 
 def test_scanned_blocks_without_a_dimension_of_blocks_raise():

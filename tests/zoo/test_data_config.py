@@ -102,7 +102,8 @@ def test_files_of_hugging_face_are_read(hub, printed, file, expected):
     assert printed[0].startswith('hf://org/name: preprocessor_config.json does not state mean, std')
 
 
-TIMM = dict(mean=[0.1, 0.2, 0.3], std=[0.4, 0.5, 0.6], interpolation='bicubic', crop_pct=0.9)
+MEAN = [0.1, 0.2, 0.3]
+TIMM = dict(mean=MEAN, std=[0.4, 0.5, 0.6], interpolation='bicubic', crop_pct=0.9)
 
 
 @pytest.mark.parametrize(
@@ -146,69 +147,11 @@ def test_a_folder_is_found_below_the_home_and_not_without_a_name(tmp_path, monke
     assert data_config_of('B/16', '') == AUTHORS_DATA_CONFIG
 
 
-FILE = dict(
-    do_resize=True,
-    do_normalize=True,
-    image_mean=[0.485, 0.456, 0.406],
-    image_std=[0.229, 0.224, 0.225],
-    size=dict(height=224, width=224),
-    resample=2,
-)
-
-
-@pytest.mark.parametrize(
-    ('entries', 'expected'),
-    [
-        (dict(resample=1), dict(interpolation='lanczos')),
-        (dict(resample=4), dict(interpolation='box')),
-        (dict(resample=5), dict(interpolation='hamming')),
-        (dict(resample=None), dict(interpolation='bilinear')),
-        (dict(size=dict(longest_edge=512)), dict(crop_mode='border')),
-        (
-            dict(size=dict(shortest_edge=224), do_center_crop=False),
-            dict(crop_mode='center', crop_pct=1.0),
-        ),
-        (
-            dict(
-                size=dict(height=256, width=256),
-                do_center_crop=True,
-                crop_size=dict(height=224, width=224),
-            ),
-            dict(crop_mode='squash', crop_pct=0.875),
-        ),  # as DeiT's processor
-        (
-            dict(size=256, do_center_crop=True, crop_size=224),
-            dict(crop_mode='center', crop_pct=0.875),
-        ),
-        (
-            dict(size=dict(shortest_edge=224), crop_pct=0.875),
-            dict(crop_mode='center', crop_pct=0.875),
-        ),
-        (dict(do_normalize=False), dict(mean=(0, 0, 0), std=(1.0, 1.0, 1.0))),
-        (
-            dict(rescale_factor=2 / 255),
-            dict(mean=(0.2425, 0.228, 0.203), std=(0.1145, 0.112, 0.1125)),
-        ),
-        (dict(do_rescale=False), dict(mean=tuple(value / 255 for value in (0.485, 0.456, 0.406)))),
-    ],
-)
-def test_each_field_changes_only_its_entry(hub, entries, expected):
-    data_config = hub({**FILE, **entries})
-    for key, value in expected.items():
-        assert data_config[key] == (value if isinstance(value, str) else pytest.approx(value))
-    others = {
-        key: value
-        for key, value in data_config.items()
-        if key not in expected and key not in ('mean', 'std')
-    }
-    assert others == {key: value for key, value in AUTHORS_DATA_CONFIG.items() if key in others}
-
-
 @pytest.mark.parametrize(
     ('name', 'content'),
     [
         ('preprocessor_config.json', [1]),
-        ('preprocessor_config.json', dict(FILE, rescale_factor=0)),
+        ('preprocessor_config.json', dict(image_mean=MEAN, image_std=MEAN, rescale_factor=0)),
         ('config.json', dict(pretrained_cfg={})),
         ('config.json', dict(pretrained_cfg=dict(TIMM, mean=0.5))),
         ('config.json', dict(pretrained_cfg=dict(TIMM, interpolation='x'))),
@@ -221,14 +164,8 @@ def test_malformed_files_state_nothing(hub, monkeypatch, printed, name, content)
     assert len(printed) == 1
 
 
-def test_a_crop_of_almost_nothing_is_noted(hub, printed):
-    sizes = dict(do_center_crop=True, crop_size=1, size=dict(shortest_edge=1_000_000))
-    assert hub(dict(FILE, **sizes))['crop_pct'] == 1.0
-    assert 'does not state crop_pct; assuming' in printed[0]
-
-
 def test_unknown_values_are_noted_and_the_others_used(hub, printed):
-    assert hub(dict(FILE, resample=9))['mean'] == tuple(FILE['image_mean'])
+    assert hub(dict(image_mean=MEAN, image_std=MEAN, resample=9))['mean'] == tuple(MEAN)
     assert printed == [
         'hf://org/name: preprocessor_config.json does not state interpolation; assuming '
         'interpolation=bilinear.'

@@ -25,7 +25,7 @@ from vit_plugin.config import LOADER_SECTIONS, apply_loader_defaults, read_confi
 from vit_plugin.config.runnable import check_config
 from vit_plugin.config.scope import import_data_sets
 from vit_plugin.engine.checkpoints.chosen import LAST
-from vit_plugin.engine.checkpoints.newest import MARKER
+from vit_plugin.engine.checkpoints.found_checkpoint import MARKER
 from vit_plugin.engine.distributed import init_distributed
 from vit_plugin.engine.faults.explain import explain_error
 from vit_plugin.engine.optimize_hook import use_passes

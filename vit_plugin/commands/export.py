@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vit_plugin.deploy.input_sizes import InputSizes, Padding
     from vit_plugin.deploy.pipeline_steps import PipelineStep
     from vit_plugin.inference.trained_model import TrainedModel
+    from vit_plugin.weights.provenance import Provenance
 
 # Advice if memory runs out, see commands/__init__.py.
 LESS_MEMORY = 'give a smaller --img-size'
@@ -75,7 +76,7 @@ def choose_sizes(
             :func:`~vit_plugin.deploy.pipeline_steps.pixel_steps_of`; empty for a ``.pt2``.
     """
     from vit_plugin.deploy.input_sizes import sizes_of_test
-    from vit_plugin.deploy.pipeline_steps import size_of_training
+    from vit_plugin.deploy.sized_steps import size_of_training
 
     test = sizes_of_test(trained)
     if args.img_size:
@@ -124,33 +125,22 @@ def main(args: Namespace) -> None:
     from anyfolder.complete import check_target
     from vit_plugin.deploy.deployed import deploy
     from vit_plugin.deploy.export import export
+    from vit_plugin.deploy.export_facts import facts_of
     from vit_plugin.deploy.exported_photographs import compare_photographs
-    from vit_plugin.deploy.pipeline_steps import facts_of, pixel_steps_of
+    from vit_plugin.deploy.pipeline_steps import pixel_steps_of
     from vit_plugin.deploy.runtimes import RUNTIMES
-    from vit_plugin.inference.saved_model import find_checkpoint
-    from vit_plugin.weights.carried_records import address_record
-    from vit_plugin.weights.provenance import converted_record
 
     warnings.simplefilter('ignore')  # the exporters warn about themselves
     sources = [path for path in (args.config, args.checkpoint) if path]
     check_target(args.out, sources)
     trained = load_model(args)
     model = deploy(trained.model, args.dtype)
-    # deploy() converts the model itself to bfloat16, and other dtypes only change the file.
-    reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
     # A .pt2 has no metadata about its inputs and outputs ("facts"), and takes preprocessed images.
     has_facts = args.out.suffix in RUNTIMES
     steps = pixel_steps_of(trained) if has_facts else []
     sizes = choose_sizes(args, trained, steps)
     size = None if args.dynamic == 'all' else sizes.fixed_size
-    if sizes.from_test_pipeline and (
-        sizes.fixed_size is None or any(side % model.unit for side in sizes.fixed_size)
-    ):
-        # The sizes are no multiples of the stride: the network pads images to its patches itself.
-        model.unit = sizes.padding.unit
-    facts = facts_of(trained, sizes, steps) if has_facts else ''
-    source = find_checkpoint(args.checkpoint, args.which)
-    record = converted_record(address_record(source), str(args.out), made='exported')
+    set_unit(model, sizes)
     photograph_summaries: list[str] = []
 
     def compare(path: Path) -> None:
@@ -158,24 +148,45 @@ def main(args: Namespace) -> None:
             must_agree = args.dtype == 'float32' and sizes.from_test_pipeline
             photograph_summaries.append(compare_photographs(trained, path, must_agree))
 
-    batch = None if args.dynamic else 1  # None: any number of images
     difference = export(
         model,
         args.out,
         size,
         dtype=args.dtype,
-        reference=reference,
+        # deploy() converts the model itself to bfloat16, and other dtypes only change the file.
+        reference=deploy(trained.model) if args.dtype == 'bfloat16' else None,
         sources=sources,
-        facts=facts,
-        record=record,
+        facts=facts_of(trained, sizes, steps) if has_facts else '',
+        record=export_record(args),
         check=compare,
-        batch=batch,
+        batch=None if args.dynamic else 1,  # None: any number of images
         stage=timed_stage,
     )
     summary = export_summary(args, model, size, difference)
     takes_one_size = size is not None and not (sizes.from_test_pipeline or args.img_size)
     note = ONE_SIZE_NOTE if takes_one_size else ''
     print(summary, *photograph_summaries, note, sep='')
+
+
+def set_unit(model: 'Deployed', sizes: 'InputSizes') -> None:
+    """Let a file take the sizes of a test pipeline that are no multiples of the stride.
+
+    The network pads such images to its patches itself.
+    """
+    if sizes.from_test_pipeline and (
+        sizes.fixed_size is None or any(side % model.unit for side in sizes.fixed_size)
+    ):
+        model.unit = sizes.padding.unit
+
+
+def export_record(args: Namespace) -> 'Provenance':
+    """The provenance record of the file, which states where its weights come from."""
+    from vit_plugin.inference.saved_model import find_checkpoint
+    from vit_plugin.weights.carried_records import address_record
+    from vit_plugin.weights.provenance import converted_record
+
+    source = find_checkpoint(args.checkpoint, args.which)
+    return converted_record(address_record(source), str(args.out), made='exported')
 
 
 def export_summary(

@@ -166,9 +166,9 @@ def predict(args: Namespace) -> None:
     """Run the model on the images, and write what it predicts."""
     from vit_plugin.inference.inputs import Reading
     from vit_plugin.inference.predicting import predict_all
-    from vit_plugin.inference.prediction_files import create_output
+    from vit_plugin.inference.prediction_files import create_writer
 
-    outputs = [create_output(target, args.images, args.score_thr) for target in args.out]
+    outputs = [create_writer(target, args.images, args.score_thr) for target in args.out]
     if needs_torch(args):
         model: Any = load_model(args).optimized()
     else:

@@ -110,6 +110,18 @@ def add_cluster(parser: ArgumentParser) -> None:
     )
 
 
+def plan_heading(
+    args: Namespace, arch: object, parameters: int, dtype: str, batch: int, cluster: Cluster
+) -> str:
+    """A sentence on what is planned: the model, its batch on a GPU, and the cluster."""
+    return (
+        f'{arch if isinstance(arch, str) else "Custom arch"}, '
+        f'{parameters:,} parameters, computes in {dtype}; {batch} '
+        f'images on each of {args.gpus:,} GPUs of {args.gpu_memory:g} GiB, of which '
+        f'{cluster.memory / GIB:.3g} are usable'
+    )
+
+
 def plan_table(rows: Sequence) -> str:
     """The rows as aligned text. Memory is in MiB, by kind at the peak of a step."""
     cells = [
@@ -189,25 +201,34 @@ def build_cluster(args: Namespace, dtype: str) -> Cluster:
     )
 
 
+def write_plan(args: Namespace, batch: int, cluster: Cluster, rows: Sequence) -> None:
+    """Write the plan as JSON to ``--out``."""
+    from anyfolder.complete import write_text
+
+    record = dict(config=args.config, batch=batch, price=args.price, cluster=asdict(cluster))
+    plan = dict(record, layouts=[asdict(row) for row in rows])
+    write_text(args.out, json.dumps(plan, indent=1) + '\n')
+
+
 def main(args: Namespace) -> None:
     import torch
 
-    from anyfolder.complete import check_target, write_text
+    from anyfolder.complete import check_target
     from anyfolder.cores import cores
     from vit_plugin.config import check_channels, read_config
     from vit_plugin.config.scope import in_scope
-    from vit_plugin.measure.planning import layouts, traced_step
+    from vit_plugin.measure.planning import layouts, planned_model, traced_step
 
     warnings.simplefilter('ignore')  # the frameworks' own, at import
     if args.out:
         check_target(args.out, [args.config])
     cfg = read_config(args.config, args.cfg_options)
     with torch.device('meta'):
-        model = traced_step.build_classifier(cfg)
+        model = planned_model.build_classifier(cfg)
     with in_scope(cfg.get('default_scope')):
         check_channels(cfg.model)
     batch = args.batch_size or (cfg.get('train_dataloader') or {}).get('batch_size', 1)
-    dtype = traced_step.compute_dtype(cfg)
+    dtype = planned_model.compute_dtype(cfg)
     cluster = build_cluster(args, dtype)
     images = count_run_images(cfg, batch * args.gpus, args.num_images)
     if args.price is not None and images is None:
@@ -224,18 +245,12 @@ def main(args: Namespace) -> None:
     finally:
         logging.disable(logging.NOTSET)
     arch = getattr(model.backbone, 'arch', type(model.backbone).__name__)
-    print(
-        f'{arch if isinstance(arch, str) else "Custom arch"}, '
-        f'{sum(p.numel() for p in model.parameters()):,} parameters, computes in {dtype}; {batch} '
-        f'images on each of {args.gpus:,} GPUs of {args.gpu_memory:g} GiB, of which '
-        f'{cluster.memory / GIB:.3g} are usable\n\n{plan_table(rows)}'
-    )
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    print(plan_heading(args, arch, parameters, dtype, batch, cluster), plan_table(rows), sep='\n\n')
     for note in notes:
         print(f'\nNot planned as asked: {note}')
     if args.out:
-        record = dict(config=args.config, batch=batch, price=args.price, cluster=asdict(cluster))
-        plan = dict(record, layouts=[asdict(row) for row in rows])
-        write_text(args.out, json.dumps(plan, indent=1) + '\n')
+        write_plan(args, batch, cluster, rows)
     chosen = layouts.choose_layout(rows, cluster.memory)
     lines = plan_summary(chosen, rows[0].flops, cluster, batch, images, args.price, arch)
     print('', *lines, sep='\n')

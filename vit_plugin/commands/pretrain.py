@@ -47,7 +47,8 @@ def main(args: Namespace) -> None:
     from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
     from vit_plugin.engine.checkpoints.newest import newest_checkpoint
     from vit_plugin.from_folder.duration import DurationHook
-    from vit_plugin.from_folder.pretraining import FeatureComparison
+    from vit_plugin.from_folder.feature_comparison import FeatureComparison
+    from vit_plugin.from_folder.pretraining import Pretraining, write_original
     from vit_plugin.from_folder.request import Request
     from vit_plugin.from_folder.run_folder import release_if_failed
     from vit_plugin.from_folder.write import write_config
@@ -67,9 +68,10 @@ def main(args: Namespace) -> None:
     checkpoint = newest_checkpoint(cfg.work_dir)
     if not checkpoint or not is_main_process():
         return
-    comparison = FeatureComparison(request, checkpoint)
-    if comparison.recipe.method.continues:  # also write the model in the format of --weights
-        print(comparison.write_original(Path(cfg.work_dir)))
+    recipe = Pretraining(request)
+    if recipe.method.continues:  # also write the model in the format of --weights
+        print(write_original(str(request.weights), checkpoint, Path(cfg.work_dir)))
+    comparison = FeatureComparison(recipe, checkpoint)
     comparison.draw(Path(cfg.work_dir, 'features.png'))
     try:
         scores = comparison.nearest_neighbors()

@@ -6,7 +6,7 @@ vit-plugin visualize timm://vit_small_patch14_dinov2.lvd142m features IMAGE... \
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from .flags import a_folder, add_flags, add_model_arguments, load_model
 
 if TYPE_CHECKING:
     from vit_plugin.inference.inputs import Input, Reading
+    from vit_plugin.inference.prepared_image import PreparedImage
 
 IMAGE_PICTURES = ('attention', 'rollout', 'cam')  # one picture for each image
 MODEL_PICTURES = ('distance', 'posembed', 'features')  # one picture for the model or all images
@@ -95,10 +96,7 @@ def check(args: Namespace) -> None:
 def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
     """Draw the pictures, and yield them with their paths without suffixes."""
     from vit_plugin.inference.inputs import Frame
-    from vit_plugin.inference.targets import bases_of
     from vit_plugin.report.pictures import pictures
-
-    blocks = args.blocks or [-1]
 
     def prepare(source: 'Input') -> Any:
         """The image as the model receives it, or None if it cannot be read."""
@@ -112,17 +110,7 @@ def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator
     read = ((source, prepare(source)) for source in args.images)
     prepared = ((source, image) for source, image in read if image is not None)
     if args.picture in IMAGE_PICTURES:
-        label = class_number(getattr(args, 'class'), trained.classes)
-        options: dict[str, dict[str, Any]] = dict(
-            attention=dict(blocks=blocks, heads=args.heads),
-            rollout=dict(blocks=blocks),
-            cam=dict(label=label, classes=trained.classes),
-        )
-        bases = bases_of(args.targets.values())
-        for source, image in prepared:
-            figure = pictures.PER_IMAGE[args.picture](trained.model, image, **options[args.picture])
-            base = bases[args.targets[source]]
-            yield base.with_name(f'{base.name}_{args.picture}'), figure
+        yield from draw_each(trained, args, prepared)
         return
     images = [image for _, image in prepared]
     if not images and args.images:
@@ -132,6 +120,27 @@ def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator
     else:
         figure = pictures.ACROSS_IMAGES[args.picture](trained.model, images)
     yield args.out / args.picture, figure
+
+
+def draw_each(
+    trained: Any, args: Namespace, prepared: Iterable[tuple['Input', 'PreparedImage']]
+) -> Iterator[tuple[Path, Any]]:
+    """Draw a picture of each image, see :func:`draw_pictures`."""
+    from vit_plugin.inference.targets import bases_of
+    from vit_plugin.report.pictures import pictures
+
+    blocks = args.blocks or [-1]
+    label = class_number(getattr(args, 'class'), trained.classes)
+    options: dict[str, dict[str, Any]] = dict(
+        attention=dict(blocks=blocks, heads=args.heads),
+        rollout=dict(blocks=blocks),
+        cam=dict(label=label, classes=trained.classes),
+    )
+    bases = bases_of(args.targets.values())
+    for source, image in prepared:
+        figure = pictures.PER_IMAGE[args.picture](trained.model, image, **options[args.picture])
+        base = bases[args.targets[source]]
+        yield base.with_name(f'{base.name}_{args.picture}'), figure
 
 
 def main(args: Namespace) -> None:

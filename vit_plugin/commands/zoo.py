@@ -49,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> None:
     from mmengine.config import Config
 
-    from vit_plugin.weights.hub import weights_in
+    from vit_plugin.weights.hub_files import weights_in
     from vit_plugin.zoo.catalog import catalog_config, catalog_lines, detector_lines, license_lines
     from vit_plugin.zoo.names import names
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmengine.fileio import list_from_file
-
 from anyfolder.bounded import read_json, read_xml
 from anyfolder.text import read_lines
 from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.suggestions import suggestion
+
+from .metainfo import stated_metainfo
 
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
 
@@ -36,11 +36,9 @@ def check_annotations(place: str, dataset: Mapping, dataset_class: Any) -> None:
     check = next((CLASS_NAME_CHECKS[base] for base in bases if base in CLASS_NAME_CHECKS), None)
     if check is None or not dataset.get('ann_file'):
         return
-    metainfo = {} if dataset_class.__module__.startswith('mmdet.') else dataset_class.METAINFO
-    classes = {**metainfo, **(dataset.get('metainfo') or {})}.get('classes') or ()
-    if isinstance(classes, str) and os.path.isfile(classes):
-        classes = list_from_file(classes)  # MMEngine reads such a file, too
-    classes = list(classes)
+    is_of_framework = dataset_class.__module__.startswith('mmdet.')
+    metainfo = stated_metainfo(dataset, {} if is_of_framework else dataset_class.METAINFO)
+    classes = list(metainfo.get('classes') or ())
     file = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])
     if not classes or '://' in file:
         return

@@ -27,7 +27,7 @@ USUAL_SIDE = 256  # image side in pixels to try the steps with, for a graph that
 
 
 class ExportFacts(OpenDict):
-    """The metadata that :func:`~vit_plugin.deploy.pipeline_steps.facts_of` writes.
+    """The metadata that :func:`~vit_plugin.deploy.export_facts.facts_of` writes.
 
     Attributes:
         classes: the class names.

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
-from mmengine.fileio import list_from_file
 from mmengine.registry import (
     DATASETS,
     MODELS,
@@ -24,6 +23,7 @@ from torch import nn
 from vit_plugin.arguments import look_up_class
 from vit_plugin.config import with_pipeline
 from vit_plugin.config.data import missing_files
+from vit_plugin.config.metainfo import stated_metainfo
 from vit_plugin.config.scope import import_data_sets, in_scope
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.importable import make_importable, register_framework_models
@@ -31,7 +31,7 @@ from vit_plugin.untrusted.admission import find_registered
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import offline
 
-from .initialization import Initialization, InitializedModel
+from .initialization import Initialization, InitializedModel, describe_error
 from .named_weights import NamedWeights, find_named_weights, without_downloads
 from .optimizer_groups import ParameterSettings, read_parameter_settings
 
@@ -114,7 +114,7 @@ class ExaminedConfig:
                 with torch.device(device), self.build_context(), offline():
                     return MODELS.build(without_downloads(self.model_config)), ''
             except Exception as raised:  # noqa: BLE001  of any framework's class
-                error = f'{raised}' if isinstance(raised, ConfigError) else first_line(raised)
+                error = describe_error(raised)
         return None, error
 
     def _absent_teacher(self) -> str:
@@ -169,17 +169,14 @@ class ExaminedConfig:
         except Exception as raised:  # noqa: BLE001  of any framework's class
             # The model can be built without weights, so a constructor rejects those that it reads.
             places = [source.place for source in self.sources if source.entry.get('pretrained')]
-            error = f'{raised}' if isinstance(raised, ConfigError) else first_line(raised)
-            errors[', '.join(places) or 'model'] = error
+            errors[', '.join(places) or 'model'] = describe_error(raised)
             return InitializedModel(self.model, frozenset(), frozenset(), {}, {}, errors)
 
     @cached_property
     def _parameter_settings_and_error(self) -> tuple[list[ParameterSettings], str]:
         """The parameters with their optimizer settings, and why the optimizer cannot be built."""
-        optimizer, constructor = (
-            self.optim_wrapper.get('optimizer'),
-            self.optim_wrapper.get('constructor'),
-        )
+        optimizer = self.optim_wrapper.get('optimizer')
+        constructor = self.optim_wrapper.get('constructor')
         if self.model is None or not optimizer:
             return [], ''
         if not self.optimizer:
@@ -232,12 +229,10 @@ class ExaminedConfig:
         """The facts about a data set that its class and config state, such as its classes."""
         dataset = self.dataset_config(split)
         dataset_class = self._class_of(dataset.get('type'), DATASETS)
-        facts = {**getattr(dataset_class, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
-        classes = facts.get('classes')
-        # MMEngine reads the names in a text file. A file that a run names is not opened.
-        if isinstance(classes, str) and Path(classes).is_file():
-            facts['classes'] = () if self.is_untrusted else list_from_file(classes)
-        return facts
+        # A file that a run names is not opened.
+        return stated_metainfo(
+            dataset, getattr(dataset_class, 'METAINFO', {}), opens_files=not self.is_untrusted
+        )
 
     def _class_of(self, name: Any, registry: Registry) -> Any:
         """The class of a ``type`` in a config, or None. Names in a run's files import nothing."""

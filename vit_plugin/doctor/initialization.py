@@ -17,7 +17,7 @@ from vit_plugin.models.loadable_module import LoadableModule
 from vit_plugin.weights.hub import offline
 from vit_plugin.weights.report import Report
 
-from .named_weights import INIT, START_SETTINGS, NamedWeights, file_name, leave_out_weights
+from .named_weights import INIT, START_SETTINGS, NamedWeights, leave_out_weights, short_source
 
 # Prefix of the names in checkpoints of DDP. MMEngine's runner strips it.
 DDP_PREFIX = r'^module\.'
@@ -88,7 +88,7 @@ class Initialization(NamedTuple):
         for source in named:
             if source.place.endswith(INIT) and not source.checkpoint:
                 leave_out_weights(model.get_submodule(source.module))
-        files = sorted({file_name(source.name) for source in named if source.checkpoint})
+        files = sorted({short_source(source.name) for source in named if source.checkpoint})
         self._call(f'init_weights ({", ".join(files)})', model.init_weights)
         return model
 
@@ -110,7 +110,7 @@ class Initialization(NamedTuple):
             with self.build_context(), offline():
                 function(*args)
         except Exception as error:  # noqa: BLE001  of any framework's class
-            self.errors[place] = f'{error}' if isinstance(error, ConfigError) else first_line(error)
+            self.errors[place] = describe_error(error)
 
 
 def _load_start(model: nn.Module, name: str) -> None:
@@ -128,3 +128,8 @@ def _differing(first: nn.Module, second: nn.Module) -> frozenset[str]:
         for name, value in first.named_parameters()
         if not torch.equal(value, second_values[name])
     )
+
+
+def describe_error(error: Exception) -> str:
+    """The whole message of a ``ConfigError``, and the first line of any other error."""
+    return f'{error}' if isinstance(error, ConfigError) else first_line(error)

@@ -139,6 +139,6 @@ def without_downloads(model: Mapping[str, Any], kept_places: Container[str] = ()
     return ConfigDict(change(model, 'model'))
 
 
-def file_name(source: str) -> str:
+def short_source(source: str) -> str:
     """A source of weights, without the folders of this machine."""
     return source if '://' in source else Path(source).name

@@ -11,7 +11,7 @@ from vit_plugin.models.layers.pos_embed import LearnedPosEmbed
 from vit_plugin.zoo.data_config import known_mean_std
 
 from .examined import ExaminedConfig, Faults
-from .named_weights import START_SETTINGS, file_name
+from .named_weights import START_SETTINGS, short_source
 
 PIXEL_TOLERANCE = 3.0  # largest difference of means from 0 to 255, for rounded constants
 MAX_STD_RATIO = 1.05  # largest ratio of standard deviations, for rounded constants
@@ -45,7 +45,7 @@ def _expected_pixels(examined: ExaminedConfig) -> ExpectedPixels | None:
             continue
         if {'mean', 'std'} <= expected.keys():
             mean, std = ([round(255 * x, 3) for x in expected[key]] for key in ('mean', 'std'))
-            return ExpectedPixels(mean, std, file_name(source.name))
+            return ExpectedPixels(mean, std, short_source(source.name))
     return None
 
 
@@ -73,7 +73,7 @@ def wrong_normalization(examined: ExaminedConfig) -> Faults:
         return
     expected = _expected_pixels(examined)
     values = f'mean={expected.mean}, std={expected.std}' if expected else 'those of the weights'
-    name = expected.name if expected else file_name(sources[-1].name)
+    name = expected.name if expected else short_source(sources[-1].name)
     if not mean or not std:
         if _takes_images(examined):
             yield (
@@ -150,8 +150,8 @@ def stretched_positions(examined: ExaminedConfig) -> Faults:
     if sources and not table_side / MAX_STRETCH <= side <= table_side * MAX_STRETCH:
         yield (
             f'model.backbone.img_size={table_side}, and images of about {side} pixels: the table '
-            f'of {file_name(sources[0].name)} is fitted to {table_side} pixels when it is loaded, '
-            'and stretched in each forward',
+            f'of {short_source(sources[0].name)} is fitted to {table_side} pixels when it is '
+            'loaded, and stretched in each forward',
             f'set model.backbone.img_size={side}, or the (height, width) of a padded batch',
         )
 

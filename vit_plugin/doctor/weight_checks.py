@@ -12,10 +12,11 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.plan import ENCODER_MODULES, SKIPPED
-from vit_plugin.weights.report import shortened_list
+from vit_plugin.weights.report import Report, shortened_list
 
 from .examined import ExaminedConfig, Faults
-from .named_weights import START_SETTINGS, NamedWeights, file_name
+from .initialization import InitializedModel
+from .named_weights import START_SETTINGS, NamedWeights, short_source
 
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
 # Prefix of the names of heads that read features without the last norm.
@@ -43,39 +44,58 @@ def unloaded_weights(examined: ExaminedConfig) -> Faults:
     for source in examined.sources:
         if source.checkpoint is None or not source.module:
             continue
-        # A loading report says which tensors were loaded, so none of them may be random.
         if report := state.reports.get(source.place):
-            names = [f'{source.module}.{name}' for name in report.matched]
-            lost = [name for name in names if name in state.random_after_init]
-            if lost:
-                yield _overwritten(source, lost, len(names), state.model)
-            continue
-        parameters = dict(state.model.named_parameters())
-        names = [name for name in parameters if source.covers(name)]
-        lost = [name for name in names if name in state.random_after_init]
-        matrices = [name for name in names if parameters[name].ndim > 1]
-        if lost and len(lost) > MAX_RANDOM_SHARE * len(matrices):
-            # timm's own weights (`pretrained`) have the model's names, so they were overwritten.
-            if _other_initializations(state.model, source.module) or source.entry.get('pretrained'):
-                yield _overwritten(source, lost, len(names), state.model)
-            else:
-                yield (
-                    f'{source.place}: {file_name(source.name)} has few of the names of '
-                    f'model.{source.module}, so that {len(lost)} of its {len(names)} tensors are '
-                    f'random ({shortened_list(lost)})',
-                    'give weights by the names of this class, or take a backbone of vit_plugin, '
-                    'which reads other names',
-                )
-    start = examined.sources[-1]  # `load_from` or `begin_from` is last, if it is set
-    if start.place in START_SETTINGS and start.checkpoint:
-        backbone = {name for name in state.random_after_load if name.startswith('backbone.')}
-        # The same parameters are random as before, so nothing was loaded.
-        if state.random_after_init and not state.random_after_init - state.random_after_load:
-            yield _no_start(start, 'the model')
-        elif backbone and backbone == {
-            name for name in state.random_after_init if name.startswith('backbone.')
-        }:
-            yield _no_start(start, 'the backbone')
+            yield from _lost_after_report(source, report, state)
+        else:
+            yield from _lost_without_report(source, state)
+    yield from _start_without_names(examined.sources[-1], state)
+
+
+def _lost_after_report(source: NamedWeights, report: Report, state: InitializedModel) -> Faults:
+    """Find lost tensors of a source whose loading report says which were loaded.
+
+    None of these may be random.
+    """
+    names = [f'{source.module}.{name}' for name in report.matched]
+    lost = [name for name in names if name in state.random_after_init]
+    if lost:
+        yield _overwritten(source, lost, len(names), state.model)
+
+
+def _lost_without_report(source: NamedWeights, state: InitializedModel) -> Faults:
+    """Find a source without a loading report of which too many tensors are random."""
+    parameters = dict(state.model.named_parameters())
+    names = [name for name in parameters if source.covers(name)]
+    lost = [name for name in names if name in state.random_after_init]
+    matrices = [name for name in names if parameters[name].ndim > 1]
+    if not lost or len(lost) <= MAX_RANDOM_SHARE * len(matrices):
+        return
+    # timm's own weights (`pretrained`) have the model's names, so they were overwritten.
+    if _other_initializations(state.model, source.module) or source.entry.get('pretrained'):
+        yield _overwritten(source, lost, len(names), state.model)
+    else:
+        yield (
+            f'{source.place}: {short_source(source.name)} has few of the names of '
+            f'model.{source.module}, so that {len(lost)} of its {len(names)} tensors are '
+            f'random ({shortened_list(lost)})',
+            'give weights by the names of this class, or take a backbone of vit_plugin, '
+            'which reads other names',
+        )
+
+
+def _start_without_names(start: NamedWeights, state: InitializedModel) -> Faults:
+    """Find a ``load_from`` or ``begin_from``, which is the last source, that loaded nothing."""
+    if start.place not in START_SETTINGS or not start.checkpoint:
+        return
+    still_random = state.random_after_load
+    backbone = {name for name in still_random if name.startswith('backbone.')}
+    # The same parameters are random as before, so nothing was loaded.
+    if state.random_after_init and not state.random_after_init - still_random:
+        yield _no_start(start, 'the model')
+    elif backbone and backbone == {
+        name for name in state.random_after_init if name.startswith('backbone.')
+    }:
+        yield _no_start(start, 'the backbone')
 
 
 def _overwritten(
@@ -87,7 +107,7 @@ def _overwritten(
     if others:
         cure = f'leave out {", ".join(others)}'
     return (
-        f'{source.place}: {len(lost)} of {total} tensors of {file_name(source.name)} are random '
+        f'{source.place}: {len(lost)} of {total} tensors of {short_source(source.name)} are random '
         f'after init_weights ({shortened_list(lost)}), since another initialization comes later',
         cure,
     )
@@ -96,7 +116,7 @@ def _overwritten(
 def _no_start(source: NamedWeights, component: str) -> tuple[str, str]:
     """The finding that ``load_from`` has loaded nothing of the model or the backbone."""
     return (
-        f'{source.place}: {file_name(source.name)} has no name of a parameter of {component}, '
+        f'{source.place}: {short_source(source.name)} has no name of a parameter of {component}, '
         'which stays random, and MMEngine only warns',
         "weights of a backbone are named by its init_cfg=dict(type='Pretrained', checkpoint=...)",
     )
@@ -124,7 +144,7 @@ def replaced_weights(examined: ExaminedConfig) -> Faults:
             start = examined.sources[-1]
             yield (
                 f'{source.place} and {start.place} both name weights: {len(names)} tensors of '
-                f'{file_name(source.name)} are replaced by those of {file_name(start.name)}',
+                f'{short_source(source.name)} are replaced by those of {short_source(start.name)}',
                 'leave one of them out',
             )
 
@@ -142,7 +162,7 @@ def skipped_parts(examined: ExaminedConfig) -> Faults:
         if names:
             description = (
                 f'{source.place}.skip={[*source.entry["skip"]]} leaves out {shortened_list(names)} '
-                f'of {file_name(source.name)}'
+                f'of {short_source(source.name)}'
             )
             if any(part in name for name in names for part in LAYER_SCALES):
                 description += ', so that the blocks add with another LayerScale'
@@ -173,7 +193,7 @@ def missing_last_norm(examined: ExaminedConfig) -> Faults:
     if sources := examined.find_sources('backbone'):
         yield (
             'model.backbone.encoder.final_norm=False: the features of '
-            f'{file_name(sources[0].name)} reach {consumer_class} as they leave the last block, '
+            f'{short_source(sources[0].name)} reach {consumer_class} as they leave the last block, '
             'some of them a hundred times larger than others',
             'leave out final_norm',
         )

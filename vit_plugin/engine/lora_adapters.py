@@ -18,7 +18,7 @@ from vit_plugin.models.loading import check_start
 from vit_plugin.models.protocol import HasCopies
 from vit_plugin.weights.lora import has_adapters
 from vit_plugin.weights.opening import open_checkpoint
-from vit_plugin.weights.reading.files import find_tensors
+from vit_plugin.weights.reading.tensors import find_tensors
 
 
 @checked

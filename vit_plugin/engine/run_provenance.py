@@ -6,7 +6,7 @@ from typing import Any
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.carried_records import address_record
-from vit_plugin.weights.hub import weights_in
+from vit_plugin.weights.hub_files import weights_in
 from vit_plugin.weights.provenance import Provenance, initial_weights, made_of
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 

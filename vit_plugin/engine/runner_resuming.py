@@ -8,9 +8,10 @@ from vit_plugin.errors import naming
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.provenance import PROVENANCE_KEY, Provenance, read_record
 
+from .checkpoints.found_checkpoint import has_checkpoints
 from .checkpoints.hook import CheckpointHook
 from .checkpoints.hook_states import HookStates
-from .checkpoints.newest import has_checkpoints, newest_checkpoint
+from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import read_for, rejecting_unresumable
 from .checkpoints.run_settings import flat_settings
 from .checkpoints.saver import Saver

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.hooks import CheckpointHook, Hook
-from mmengine.registry import TRANSFORMS
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
@@ -21,7 +20,8 @@ from vit_plugin.engine.pace import count_validations
 from vit_plugin.errors import ConfigError
 from vit_plugin.report.pictures.data_pictures import preserved_rng
 
-from .memory import TRACED_IMAGES, TrainingMemory
+from .memory import estimate_memory
+from .sample_batches import first_batch
 
 HOUR, MINUTE = 3600.0, 60.0  # seconds
 ENOUGH_SECONDS = 0.5  # a batch grows until its step takes that long
@@ -29,8 +29,6 @@ LONG_SECONDS = 2.0  # a first step that takes that long is not repeated
 # A machine's speed varies over seconds, so more steps are timed: for this share of the training,
 # and at most MAX_TIMED_SECONDS.
 TIMED_SHARE, MAX_TIMED_SECONDS = 0.03, 5.0
-MAX_TRACED_PIXELS = 448**2  # pixels of an image; the memory of larger images is extrapolated
-SIZE_ARGUMENTS = {'scale', 'crop_size'}  # arguments of transforms that resize or crop images
 # Seconds that a few batches do not show, measured on two cores. An epoch starts new data workers
 # and records metrics; the end of a run draws pictures and frees memory.
 EPOCH_SECONDS, END_SECONDS = 0.1, 12.0
@@ -40,11 +38,10 @@ MIN_PROPOSED_SIDE = 64  # pixels; smaller images are not proposed
 class DurationHook(Hook):
     """Logs the memory and the duration of the training and, over an hour, how to shorten it.
 
-    It traces the memory of a step of two images, see :class:`~.memory.TrainingMemory`. It times
-    steps of a copy of the model and its optimizer on the first images, doubling their number until
-    a step takes half a second or has a whole batch. The run stays bit-identical: the copy is
-    dropped, and the random generators are restored. Runs with several processes and compiled runs
-    are not estimated.
+    It traces the memory of a step of two images, see :mod:`.memory`. It times steps of a copy of
+    the model and its optimizer on the first images, doubling their number until a step takes half a
+    second or has a whole batch. The run stays bit-identical: the copy is dropped, and the random
+    generators are restored. Runs with several processes and compiled runs are not estimated.
 
     Raises:
         ConfigError: if the training needs more memory than this machine or its GPU has.
@@ -75,70 +72,6 @@ def log_memory(runner: Runner) -> None:
 def log_duration(runner: Runner) -> None:
     """Log how long a run is expected to take."""
     runner.logger.info(describe_duration(runner, forecast(runner)))
-
-
-def compute_gradients(runner: Runner, model: Any, batch: Any) -> None:
-    """The forward and backward pass of a training step, without the optimizer."""
-    optim_wrapper: Any = runner.optim_wrapper
-    with optim_wrapper.optim_context(model):
-        losses = model._run_forward(model.data_preprocessor(batch, training=True), mode='loss')
-    model.parse_losses(losses)[0].backward()
-
-
-def estimate_memory(runner: Runner) -> TrainingMemory:
-    """Trace the memory of a run's training step.
-
-    Images of more than :data:`MAX_TRACED_PIXELS` pixels would take minutes. Their memory is
-    extrapolated linearly from two smaller sizes.
-    """
-    loader: Any = runner.train_dataloader
-    images = min(TRACED_IMAGES, loader.batch_size, len(loader.dataset))
-
-    def measure(batch: Any) -> TrainingMemory:
-        return TrainingMemory(runner.model, partial(compute_gradients, runner), batch, images)
-
-    full_batch = first_batch(loader, images)
-    pixels = pixels_per_image(runner, full_batch)
-    scale = math.sqrt(MAX_TRACED_PIXELS / pixels)
-    # A wrapper, such as ClassBalancedDataset, has no pipeline whose sizes could be scaled.
-    if scale >= 1 or 'pipeline' not in runner.cfg.train_dataloader.dataset:
-        return measure(full_batch)
-    small_batch = first_scaled_batch(runner, loader, images, scale / 2)
-    large_batch = first_scaled_batch(runner, loader, images, scale)
-    small_pixels = pixels_per_image(runner, small_batch)
-    large_pixels = pixels_per_image(runner, large_batch)
-    if small_pixels == large_pixels:  # padded to one size
-        return measure(full_batch)
-    small, large = measure(small_batch), measure(large_batch)
-    per_pixel = (large.per_image - small.per_image) / (large_pixels - small_pixels)
-    large.per_image += (pixels - large_pixels) * per_pixel
-    return large
-
-
-def pixels_per_image(runner: Runner, batch: Any) -> int:
-    """The pixels of an image in a batch at the model's input; 1 if it has several views."""
-    preprocessor: Any = runner.model.data_preprocessor
-    inputs = preprocessor(copy.deepcopy(batch), training=True)['inputs']
-    return inputs.shape[-2:].numel() if isinstance(inputs, torch.Tensor) else 1
-
-
-def first_scaled_batch(runner: Runner, loader: Any, images: int, factor: float) -> Any:
-    """The first ``images`` images as a batch, loaded with their sides scaled by ``factor``."""
-    steps = copy.deepcopy(runner.cfg.train_dataloader.dataset.pipeline)
-    for step in steps:
-        for key in SIZE_ARGUMENTS & step.keys():
-            if np.min(step[key]) > 1:  # smaller values are fractions of an image
-                sides = np.broadcast_to(step[key], 2)
-                step[key] = tuple(max(int(factor * side), 1) for side in sides)
-    pipeline = loader.dataset.pipeline
-    if hasattr(loader.dataset, 'pipeline_types'):  # MMDetection's MultiImageMixDataset
-        loader.dataset.pipeline = [TRANSFORMS.build(step) for step in steps]
-    else:
-        loader.dataset.pipeline = type(pipeline)(steps)
-    try:
-        return first_batch(loader, images)
-    finally:
-        loader.dataset.pipeline = pipeline
 
 
 def forecast(runner: Runner) -> float:
@@ -216,11 +149,6 @@ def time_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> float:
     # A copy, since the preprocessors of the frameworks change the samples.
     _, seconds = time_call(use, copy.deepcopy(batch))
     return seconds
-
-
-def first_batch(loader: Any, images: int) -> Any:
-    """The first images of a data loader, collated."""
-    return loader.collate_fn([loader.dataset[i] for i in range(images)])
 
 
 def time_call(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:

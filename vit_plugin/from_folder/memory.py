@@ -2,20 +2,26 @@
 
 import copy
 import logging
+import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.runner import Runner
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.measure.planning.cost import GIB
 from vit_plugin.measure.planning.tracing import memory_tracker
 
+from .sample_batches import first_batch, first_scaled_batch
+
 TRACED_IMAGES = 2  # images in the traced step; BatchNorm on small maps rejects a single one
 # Process memory per byte of traced activations: buffers of libraries and fragmentation come on top.
 # Measured on a CPU (docs/benchmarks.md); on a GPU as in a plan.
 OVERHEAD_FACTORS = dict(cpu=1.5, cuda=1.1)
+MAX_TRACED_PIXELS = 448**2  # pixels of an image; the memory of larger images is extrapolated
 ADAMW_STATES = 2  # AdamW's values per parameter; Muon keeps fewer
 
 
@@ -87,6 +93,51 @@ class TrainingMemory:
         if self.gradient_and_state_bytes + tensors > free:
             raise ConfigError(message)
         logger.warning(message)
+
+
+def estimate_memory(runner: Runner) -> TrainingMemory:
+    """Trace the memory of a run's training step.
+
+    Images of more than :data:`MAX_TRACED_PIXELS` pixels would take minutes. Their memory is
+    extrapolated linearly from two smaller sizes.
+    """
+    loader: Any = runner.train_dataloader
+    images = min(TRACED_IMAGES, loader.batch_size, len(loader.dataset))
+
+    def measure(batch: Any) -> TrainingMemory:
+        return TrainingMemory(runner.model, partial(compute_gradients, runner), batch, images)
+
+    full_batch = first_batch(loader, images)
+    pixels = pixels_per_image(runner, full_batch)
+    scale = math.sqrt(MAX_TRACED_PIXELS / pixels)
+    # A wrapper, such as ClassBalancedDataset, has no pipeline whose sizes could be scaled.
+    if scale >= 1 or 'pipeline' not in runner.cfg.train_dataloader.dataset:
+        return measure(full_batch)
+    small_batch = first_scaled_batch(runner, loader, images, scale / 2)
+    large_batch = first_scaled_batch(runner, loader, images, scale)
+    small_pixels = pixels_per_image(runner, small_batch)
+    large_pixels = pixels_per_image(runner, large_batch)
+    if small_pixels == large_pixels:  # padded to one size
+        return measure(full_batch)
+    small, large = measure(small_batch), measure(large_batch)
+    per_pixel = (large.per_image - small.per_image) / (large_pixels - small_pixels)
+    large.per_image += (pixels - large_pixels) * per_pixel
+    return large
+
+
+def compute_gradients(runner: Runner, model: Any, batch: Any) -> None:
+    """The forward and backward pass of a training step, without the optimizer."""
+    optim_wrapper: Any = runner.optim_wrapper
+    with optim_wrapper.optim_context(model):
+        losses = model._run_forward(model.data_preprocessor(batch, training=True), mode='loss')
+    model.parse_losses(losses)[0].backward()
+
+
+def pixels_per_image(runner: Runner, batch: Any) -> int:
+    """The pixels of an image in a batch at the model's input; 1 if it has several views."""
+    preprocessor: Any = runner.model.data_preprocessor
+    inputs = preprocessor(copy.deepcopy(batch), training=True)['inputs']
+    return inputs.shape[-2:].numel() if isinstance(inputs, torch.Tensor) else 1
 
 
 def memory_in_use(device: torch.device) -> int:

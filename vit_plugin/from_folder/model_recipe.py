@@ -87,10 +87,10 @@ class ModelRecipe(TaskRecipe):
         super().__init__(request, decode_all)
         if self.start.wrapped and not self.task_model.allows_wrapped:
             raise self.start.wrapped_error(f'--model {self.name}')
-        saved = self.start.continued_cfg
+        saved = self.start.continued
         # Entries that identify a complete model of this kind. type=None matches no model.
         entries = self.task_model.saved_entries or dict(type=None)
-        if saved and request.model and not has_entries(saved.model.to_dict(), entries):
+        if saved and request.model and not has_entries(saved.cfg.model.to_dict(), entries):
             raise ConfigError(
                 f'--model {request.model}: --weights {request.weights!r} are of another complete '
                 'model; leave --model out, or give --arch to take its backbone alone.'
@@ -99,12 +99,12 @@ class ModelRecipe(TaskRecipe):
     @property
     def loads_model(self) -> bool:  # type: ignore[override]
         """True if the weights are of a complete model."""
-        return self.start.continued_cfg is not None
+        return self.start.continued is not None
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:  # type: ignore[override]
         """The schedules of the model."""
-        if self.start.continued_cfg:
+        if self.start.continued:
             return dict(fine_tuned=CONTINUED_DETECTOR)
         return {
             key: schedule._replace(
@@ -116,7 +116,7 @@ class ModelRecipe(TaskRecipe):
     @property
     def bases(self) -> Sequence[str]:  # type: ignore[override]
         """The model's config in its framework, and the runtime."""
-        if self.task_model.base and not self.start.continued_cfg:
+        if self.task_model.base and not self.start.continued:
             return [f'mmdet::_base_/models/{self.task_model.base}', self.runtime]
         return [self.runtime]
 
@@ -124,13 +124,11 @@ class ModelRecipe(TaskRecipe):
     def additional_sections(self) -> Mapping[str, Any]:  # type: ignore[override]
         """Sections, imports and hooks that the task, the model and mixed images add."""
         sections: Section = {**self.task_sections}
-        hooks = [] if self.start.continued_cfg else [*self.task_model.hooks]
+        hooks = [] if self.start.continued else [*self.task_model.hooks]
         if self.mixing:
             hooks += self.mixing.hooks
         # A continued model with queries has losses of MMDetection, also in other frameworks.
-        imports = (
-            ['vit_plugin.detection'] if self.start.continued_cfg else [*self.task_model.imports]
-        )
+        imports = ['vit_plugin.detection'] if self.start.continued else [*self.task_model.imports]
         if imports:
             sections['custom_imports'] = dict(imports=imports)
         if hooks:
@@ -140,7 +138,7 @@ class ModelRecipe(TaskRecipe):
     def summary(self) -> str:
         """The images, the length of the training and the model."""
         model = f'The model is {self.task_model.title}.'
-        if saved := self.start.continued_cfg:
+        if saved := self.start.continued:
             model = describe_weights(saved, self.listing.classes, str(self.request.weights))
         return f'{super().summary()} {model}'
 
@@ -155,9 +153,9 @@ class ModelRecipe(TaskRecipe):
 
     def model(self) -> Section:
         """A complete model adapted to the classes of the data, or a new one."""
-        if not self.start.continued_cfg:
+        if not self.start.continued:
             return self.new_model()
-        model = adapt_model(self.start.continued_cfg, self.listing)
+        model = adapt_model(self.start.continued, self.listing)
         model['data_preprocessor'] |= self.padding
         return model
 

@@ -1,16 +1,13 @@
-"""``vit-plugin pretrain``: its recipe, and the comparison of features before and after it."""
+"""The recipe of ``vit-plugin pretrain``, and continued models written in their original format."""
 
-import math
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from mmengine.dataset import Compose, pseudo_collate
-from mmengine.registry import MODELS, DefaultScope
-from torch import nn
+from mmengine.registry import MODELS
 
 from anyfolder.readers.findings import Findings
 from anyfolder.readers.image_sizes import MAX_HEADERS, read_sizes
@@ -23,26 +20,20 @@ from vit_plugin.arch import parse_arch
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
-from vit_plugin.models.loading import load_weights
 from vit_plugin.suggestions import check_choice
 from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.source_layout import export_to_source_layout, is_hub_folder
 
-from .classifier_images import CLASSIFIER_SCHEDULES, evaluation_pipeline, image_size, read_classes
+from .classifier_images import CLASSIFIER_SCHEDULES, image_size
 from .methods import METHODS, BackboneSpec
 from .model_recipe import CONTINUED_TASKS
 from .request import Request
 from .task_recipe import Pipeline, TaskRecipe
 
-FEATURE_BATCH = 64  # images per batch when features are computed
-FEATURE_IMAGES = 4  # images in the picture of features
 LARGE_VIEW_SIDE = 224  # pixels; side of a large view when a model is continued
 BACKBONE = 'backbone.'  # prefix of the backbone in the weights of a whole model
 CONTINUED_FOLDER = 'continued'  # folder for the result in the format of the original weights
-# Names in a checkpoint that are not of the backbone, as patterns of load_weights; `{rest}` matches
-# the rest of a name.
-NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'bbox_head.{rest}', 'backbone.mask_token')
 
 
 class Pretraining(TaskRecipe):
@@ -109,8 +100,8 @@ class Pretraining(TaskRecipe):
         default_type = dict(type='vit_plugin.VisionTransformer')
         if not self.method.continues:
             return {**default_type, **self.start.backbone(side), 'img_size': side}
-        if saved := self.start.continued_cfg:
-            backbone = saved.model.backbone.to_dict()
+        if saved := self.start.continued:
+            backbone = saved.cfg.model.backbone.to_dict()
         else:
             native_size = self.start.native_size()
             backbone = {**default_type, **self.start.backbone(side), 'img_size': native_size}
@@ -227,100 +218,18 @@ def read_images(tree: Tree, data: str) -> Listing:
     )
 
 
-class FeatureComparison:
-    """Compares the features of a backbone before and after pre-training.
+def write_original(weights: str, checkpoint: str, work_dir: Path) -> str:
+    """Write a continued model in its original format, see :func:`export_to_source_layout`.
 
     Args:
-        request: the pre-training.
-        checkpoint: the final checkpoint.
+        weights: the original.
+        checkpoint: the final checkpoint of the pre-training.
+        work_dir: the folder of its run.
     """
-
-    def __init__(self, request: Request, checkpoint: str) -> None:
-        self.recipe, self.checkpoint = Pretraining(request), checkpoint
-        start, spec = self.recipe.start, self.recipe.spec
-        self.records = self.recipe.listing.train  # reading them finds the window of their values
-        steps = evaluation_pipeline(start, spec.size)
-        if window := self.recipe.probes.window:  # the training applies it, too
-            steps[0] = dict(type='vit_plugin.LoadImage', window=window)
-        with DefaultScope.overwrite_default_scope('mmpretrain'):
-            self.prepare = Compose(steps)
-            pixels = dict(start.normalization, to_rgb=True)
-            self.cfg = dict(
-                type='ImageClassifier', backbone=spec.backbone, data_preprocessor=pixels
-            )
-
-    def models(self) -> Iterator[nn.Module]:
-        """Yield a model with the weights before the pre-training, then with those after it.
-
-        It is one object, whose weights are replaced: use it before taking the next.
-        """
-        with DefaultScope.overwrite_default_scope('mmpretrain'):
-            model = MODELS.build(self.cfg)
-        for source in (self.recipe.start.opened, self.checkpoint):
-            if source:  # None: the pre-training began from scratch
-                load_weights(model, source, skip=NOT_OF_BACKBONE)
-            yield model
-
-    def write_original(self, work_dir: Path) -> str:
-        """Write a continued model in its original format, see :func:`export_to_source_layout`."""
-        original = open_checkpoint(str(self.recipe.start.weights))
-        target = work_dir / CONTINUED_FOLDER
-        shutil.rmtree(target, ignore_errors=True)
-        if not is_hub_folder(original):
-            name = (
-                original.path.name if original.path else f'{timm_name(original.source)}.safetensors'
-            )
-            target /= name if Path(name).suffix else f'{name}.pth'
-        return export_to_source_layout(original, open_checkpoint(self.checkpoint), target)
-
-    def nearest_neighbors(self) -> list[float]:
-        """The accuracies in per cent of nearest neighbors by features before and after.
-
-        Measured on the validation or held-out images of a folder with class folders. Empty for any
-        other folder, for images with several classes, for too few images, and if a held-out class
-        has no training images.
-        """
-        from vit_plugin.measure.probing import NEIGHBORS, compute_features, probe
-
-        try:
-            listing = read_classes(self.recipe.tree(), self.recipe.request)
-        except ConfigError:  # the folder has no classes
-            return []
-        if listing.multi_label or len(listing.train) < NEIGHBORS:
-            return []
-        if any(record.labels[0] not in listing.numbers for record in listing.val):
-            return []
-        scores = []
-        for model in self.models():
-            train, val = (
-                compute_features(model, load_labeled_batches(listing, records, self.prepare))
-                for records in (listing.train, listing.val)
-            )
-            scores.append(probe(train, val, ['knn'])['knn'])
-        return scores
-
-    def draw(self, path: Path) -> None:
-        """Draw the features of a few images before and after, as colors."""
-        from vit_plugin.report.pictures import draw_feature_colors, feature_colors, patch_features
-        from vit_plugin.report.pictures.figure_files import save_figure
-
-        records = self.records[:: math.ceil(len(self.records) / FEATURE_IMAGES)]
-        data = pseudo_collate([self.prepare(dict(img_path=str(record.path))) for record in records])
-        images = [image.flip(0).permute(1, 2, 0).numpy() for image in data['inputs']]
-        colors = [
-            feature_colors(list(patch_features(model, model.data_preprocessor(data)['inputs'])))
-            for model in self.models()
-        ]
-        save_figure(draw_feature_colors(images, *colors, titles=('image', 'before', 'after')), path)
-
-
-def load_labeled_batches(
-    listing: Listing, records: Sequence[ImageRecord], prepare: Callable
-) -> Iterator[Any]:
-    """Labeled images after the test transforms, in batches."""
-    for first in range(0, len(records), FEATURE_BATCH):
-        samples = [
-            dict(img_path=str(record.path), gt_label=listing.numbers[record.labels[0]])
-            for record in records[first : first + FEATURE_BATCH]
-        ]
-        yield pseudo_collate([prepare(sample) for sample in samples])
+    original = open_checkpoint(weights)
+    target = work_dir / CONTINUED_FOLDER
+    shutil.rmtree(target, ignore_errors=True)
+    if not is_hub_folder(original):
+        name = original.path.name if original.path else f'{timm_name(original.source)}.safetensors'
+        target /= name if Path(name).suffix else f'{name}.pth'
+    return export_to_source_layout(original, open_checkpoint(checkpoint), target)

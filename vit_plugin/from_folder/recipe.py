@@ -16,6 +16,7 @@ from anyfolder.wording import counted
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import SHIPPED_PREFIX
+from vit_plugin.zoo.data_config import known_mean_std
 
 from .choices import DEFAULT_TASK
 from .multispectral import adapt_to_bands, band_normalization
@@ -59,27 +60,15 @@ class PlannedConfig:
 def plan_config(task_recipe: TaskRecipe) -> PlannedConfig:
     """Assemble the sections that a task's recipe provides."""
     request, start, listing = task_recipe.request, task_recipe.start, task_recipe.listing
-    sections: Section = {}
-    if task_recipe.loads_model and not start.from_scratch:
-        sections['load_from'] = start.weights
-    if listing.classes:
-        sections['classes'] = list(listing.classes)
-    sections['model'] = task_recipe.model()
-    if preprocessor := task_recipe.preprocessor():
-        sections['data_preprocessor'] = preprocessor
-    if listing.bands and not start.continued_cfg:
-        preprocessor = sections.get('data_preprocessor') or sections['model']['data_preprocessor']
-        preprocessor |= band_normalization(start, listing)
-        preprocessor |= task_recipe.multispectral_preprocessor or {}
-    sections |= data_sections(task_recipe)
-    share = task_recipe.images_per_pass('val') / task_recipe.images_per_pass('train')
+    sections = model_sections(task_recipe) | data_sections(task_recipe)
+    val_share = task_recipe.images_per_pass('val') / task_recipe.images_per_pass('train')
     sections |= training_sections(
         task_recipe.schedule,
         task_recipe.epochs,
         task_recipe.batch_size,
         task_recipe.monitor,
         request.patience,
-        val_share=share,
+        val_share=val_share,
     )
     sections['default_hooks']['checkpoint'] |= task_recipe.checkpoint_hook
     sections |= task_recipe.additional_sections
@@ -87,18 +76,15 @@ def plan_config(task_recipe: TaskRecipe) -> PlannedConfig:
         sections['data_license'] = license
     if not listing.val:
         del sections['val_cfg'], sections['test_cfg']
-    assumptions = start.note_on_assumptions(
-        size_of_weights=request.task == DEFAULT_TASK and request.img_size is None,
-        pixels_of_weights=not listing.bands,  # the values of bands are computed from the images
-    )
-    validations = math.ceil(task_recipe.epochs / validation_interval(task_recipe.epochs, share))
+    validations = math.ceil(task_recipe.epochs / validation_interval(task_recipe.epochs, val_share))
+    sentences = [
+        task_recipe.summary(),
+        _note_on_assumptions(task_recipe),
+        _note_on_patience(request, validations),
+    ]
     return PlannedConfig(
         title=f'{start.title} on {request.data}, {describe_contents(listing)}.',
-        text=' '.join(
-            filter(
-                None, [task_recipe.summary(), assumptions, _note_on_patience(request, validations)]
-            )
-        ),
+        text=' '.join(filter(None, sentences)),
         sections=sections,
         bases=[
             SHIPPED_PREFIX + base if base.startswith('_base_/') else base
@@ -110,6 +96,44 @@ def plan_config(task_recipe: TaskRecipe) -> PlannedConfig:
             if records
         },
     )
+
+
+def model_sections(task_recipe: TaskRecipe) -> Section:
+    """The weights, the classes, the model and its preprocessing."""
+    start, listing = task_recipe.start, task_recipe.listing
+    sections: Section = {}
+    if task_recipe.loads_model and not start.from_scratch:
+        sections['load_from'] = start.weights
+    if listing.classes:
+        sections['classes'] = list(listing.classes)
+    sections['model'] = task_recipe.model()
+    if preprocessor := task_recipe.preprocessor():
+        sections['data_preprocessor'] = preprocessor
+    if listing.bands and not start.continued:
+        preprocessor = sections.get('data_preprocessor') or sections['model']['data_preprocessor']
+        preprocessor |= band_normalization(start, listing)
+        preprocessor |= task_recipe.multispectral_preprocessor or {}
+    return sections
+
+
+def _note_on_assumptions(task_recipe: TaskRecipe) -> str:
+    """A sentence about preprocessing that the weights do not state, or ''."""
+    request, start = task_recipe.request, task_recipe.start
+    known = start.weights is None or start.weights.startswith(('timm://', 'hf://'))
+    if known or start.continued or start.wrapped:
+        return ''
+    needed = []
+    states_mean = 'mean' in start.saved_settings or known_mean_std(None, start.opened)
+    # Bands are normalized by the values of the images.
+    if not (states_mean or task_recipe.listing.bands):
+        needed.append('mean and deviation')
+    size_of_weights = request.task == DEFAULT_TASK and request.img_size is None
+    if size_of_weights and 'img_size' not in start.saved_settings:
+        needed.append('size')
+    missing = ' and the '.join(needed)
+    if not missing:
+        return ''
+    return f'The weights do not say the {missing} of their images; those of the arch are assumed.'
 
 
 def _note_on_patience(request: Request, validations: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from anyfolder.complete import write_text
 from anyfolder.text import read_text
-from vit_plugin.engine.checkpoints.newest import holds_run
+from vit_plugin.engine.checkpoints.found_checkpoint import holds_run
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError
 

@@ -1,19 +1,14 @@
 """The starting point of a training: the model, its weights, and their preprocessing."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
-from mmengine.config import Config
-from mmengine.registry import MODELS
 
 from vit_plugin.arch import parse_arch
-from vit_plugin.arguments import look_up_class
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.models import TimmEmbed, VisionTransformer
 from vit_plugin.models.layers.map_sizes import find_size_mismatch, maps_of
 from vit_plugin.registry import MODELS as PLUGIN_MODELS
@@ -21,18 +16,17 @@ from vit_plugin.weights.hub import is_of_hub
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.saved_settings import (
-    read_settings,
     saved_backbone,
     saved_neck,
     training_settings,
 )
 from vit_plugin.weights.wrapped_model import wrapped_model
-from vit_plugin.zoo.data_config import data_config_of, known_mean_std
+from vit_plugin.zoo.data_config import data_config_of
 
+from .continued import DEFAULT_ARCH, ContinuedModel, read_continued_model
 from .small_hybrids import small_hybrid
 
 POOLED_OUT_TYPES = ('cls_token', 'avg_featmap')  # outputs that a classifier uses without a neck
-DEFAULT_ARCH = 'B/16'  # the default of VisionTransformer
 
 
 @dataclass(frozen=True)
@@ -70,7 +64,7 @@ class StartingPoint:
             )
         if self.arch:
             parse_arch(self.arch)
-        elif self.weights and not (self.continued_cfg or self.saved_backbone):
+        elif self.weights and not (self.continued or self.saved_backbone):
             from vit_plugin.weights.unread_kinds import reject_unread_kind
 
             reject_unread_kind(self.opened)
@@ -197,48 +191,12 @@ class StartingPoint:
         return training_settings(self.opened)
 
     @cached_property
-    def continued_cfg(self) -> Config | None:
-        """The config of the complete model in the weights, if it can be trained on other data.
-
-        It adds the names of its ``classes``, and the ``tasks`` that it can be trained for.
-        """
+    def continued(self) -> ContinuedModel | None:
+        """The complete model in the weights, if its task is one of ``continued_tasks``."""
         if not (self.continued_tasks and self.weights) or self.arch or self.wrapped:
             return None
-        checkpoint = self.opened
-        model = read_settings(checkpoint).get('model')
-        if not (isinstance(model, Mapping) and {'bbox_head', 'backbone'} & {*model}):
-            return None
-        cfg = saved_config(checkpoint)
-
-        def class_of(section: str) -> Any:
-            """The class of a component, or None."""
-            component = cfg.model.get(section)
-            if not isinstance(component, Mapping):
-                return None
-            return look_up_class(component.get('type'), MODELS, cfg.get('default_scope'))
-
-        head, decode_head, backbone = map(class_of, ('bbox_head', 'decode_head', 'backbone'))
-        if task := getattr(decode_head, 'task', ''):
-            cfg.tasks = [task]
-        elif getattr(backbone, 'added_classifiers', ()):  # a backbone with queries
-            cfg.tasks = (
-                ['segmentation'] if cfg.default_scope == 'mmseg' else ['instance', 'panoptic']
-            )
-        elif (cfg.model.get('test_cfg') or {}).get('panoptic_on'):
-            cfg.tasks = ['panoptic']
-        elif hasattr(head, 'class_layers'):
-            cfg.tasks = ['instance' if 'masks' in getattr(head, 'outputs', ()) else 'detection']
-        cfg.classes = list(checkpoint.dataset_meta.get('classes') or ())
-        return cfg if {*cfg.get('tasks', ())} & {*self.continued_tasks} else None
-
-    @property
-    def continued_img_size(self) -> int | tuple[int, int]:
-        """The ``img_size`` of the complete model's backbone: stated, or by its arch."""
-        assert self.continued_cfg is not None
-        backbone = self.continued_cfg.model.backbone.to_dict()
-        if (stated := backbone.get('img_size')) is not None:
-            return stated
-        return parse_arch(backbone.get('arch', DEFAULT_ARCH)).complete().img_size
+        complete = read_continued_model(self.opened)
+        return complete if complete and {*complete.tasks} & {*self.continued_tasks} else None
 
     @cached_property
     def saved_backbone(self) -> Section:
@@ -282,29 +240,6 @@ class StartingPoint:
         )
         return size if isinstance(size, int) else max(size)
 
-    def note_on_assumptions(self, size_of_weights: bool, pixels_of_weights: bool = True) -> str:
-        """A note on preprocessing that the weights do not state, or ''.
-
-        Args:
-            size_of_weights: whether the image size is that of the weights.
-            pixels_of_weights: whether mean and deviation are those of the weights.
-        """
-        known = self.weights is None or self.weights.startswith(('timm://', 'hf://'))
-        if known or self.continued_cfg or self.wrapped:
-            return ''
-        needed = []
-        states_mean = 'mean' in self.saved_settings or known_mean_std(None, self.opened)
-        if pixels_of_weights and not states_mean:
-            needed.append('mean and deviation')
-        if size_of_weights and 'img_size' not in self.saved_settings:
-            needed.append('size')
-        missing = ' and the '.join(needed)
-        if not missing:
-            return ''
-        return (
-            f'The weights do not say the {missing} of their images; those of the arch are assumed.'
-        )
-
     def patch_side(self, size: int) -> int:
         """The side of a patch in pixels, for images with this shorter side.
 
@@ -312,7 +247,7 @@ class StartingPoint:
         """
         if self.wrapped:
             return self.build_meta_backbone(size).strides[-1]
-        return 1 if self.continued_cfg else self.build_meta_backbone(size).patch_embed.stride
+        return 1 if self.continued else self.build_meta_backbone(size).patch_embed.stride
 
     def for_size(self, arguments: Section, img_size: Any, sizes_vary: bool = False) -> Section:
         """Arguments of the backbone for images of a size.

@@ -8,18 +8,15 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 from mmengine.device import get_device
 
 from anyfolder.layouts.find_layout import read_laid_out
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.probe_cache import CACHE_NAME, ProbeCache
-from anyfolder.readers.records import ImageRecord
 from anyfolder.readers.splits import Split
 from anyfolder.wording import counted
 from vit_plugin.arguments.fields import Section
@@ -28,6 +25,7 @@ from vit_plugin.suggestions import check_choice
 
 from .choices import AUGMENTS, PRETRAINING, check_model, check_task_flags
 from .framework_lists import as_text_list
+from .image_scale import check_side
 from .mixing import Mixing
 from .request import Request
 from .schedule import Schedule
@@ -37,7 +35,6 @@ from .starting_point import StartingPoint
 Pipeline = list[Section]
 # The words of a summary for a starting point, by StartingPoint.schedule_key.
 START_WORDS = dict(fine_tuned='Fine-tuned', stem='New blocks on a trained stem')
-MIN_SIDE = 2  # pixels; the frameworks cannot pack a flipped image that is one pixel wide
 
 
 class TaskRecipe:
@@ -95,14 +92,14 @@ class TaskRecipe:
         self.probes = ProbeCache(request.data, Path(request.work_dir, CACHE_NAME), decode_all)
         arch = request.arch or ('' if request.weights else self.named_arch)
         self.start = StartingPoint(arch, request.weights, self.hybrid_range, self.continued_tasks)
-        saved = self.start.continued_cfg
+        saved = self.start.continued
         if saved and request.task not in (*saved.tasks, PRETRAINING):
             raise ConfigError(
                 f'--weights {request.weights!r} are of a model for --task '
                 f'{" or ".join(saved.tasks)}; give this task, or the weights of a backbone.'
             )
         if request.img_size:
-            _check_side(self.start, request.img_size)
+            check_side(self.start, request.img_size)
 
     def tree(self) -> Tree:
         """The files of the data."""
@@ -213,16 +210,6 @@ class TaskRecipe:
         return text
 
 
-def _check_side(start: StartingPoint, side: int) -> None:
-    """Raise a ``ConfigError`` for an ``--img-size`` below a patch, before any image is read."""
-    patch = start.patch_side(side)
-    if side < max(patch, MIN_SIDE):
-        raise ConfigError(
-            f'--img-size {side}: a patch of the model has {patch} x {patch} pixels; give '
-            f'{max(patch, MIN_SIDE)} or more, or an --arch of smaller patches.'
-        )
-
-
 def read_by_layout(tree: Tree, request: Request, **more: Any) -> tuple[Listing, Any] | None:
     """The data by a layout file, see :func:`~anyfolder.layouts.find_layout.read_laid_out`."""
     return read_laid_out(
@@ -239,34 +226,3 @@ def read_by_layout(tree: Tree, request: Request, **more: Any) -> tuple[Listing, 
 def flip_steps(request: Request, **arguments: Any) -> Pipeline:
     """The transform that flips half of the images, or [] with ``--no-flip``."""
     return [] if request.no_flip else [dict(type='RandomFlip', prob=0.5, **arguments)]
-
-
-def image_scale(listing: Listing, largest: int, img_size: int | None = None) -> tuple[int, int]:
-    """The data's width and height, with a longer side of at most ``largest``.
-
-    Args:
-        listing: the data.
-        largest: upper bound of the longer side, in pixels.
-        img_size: the longer side, if given.
-
-    Raises:
-        ConfigError: if an image is so thin or small that a side would have less than
-            :data:`MIN_SIDE` pixels.
-    """
-    sides = typical_size(listing.train)
-    longer = img_size or min(max(sides), largest)
-    width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
-    for record in chain(*listing.parts.values()):
-        if min(record.size) * longer < MIN_SIDE * max(record.size):
-            raise ConfigError(
-                f'--data: {str(record.path)!r} has {record.size[0]} x {record.size[1]} pixels, '
-                f'of which a side has less than {MIN_SIDE} within {width} x {height}; leave it '
-                'out, or give a larger --img-size.'
-            )
-    return width, height
-
-
-def typical_size(records: Sequence[ImageRecord]) -> tuple[int, int]:
-    """The median width and height of the images of known size, in pixels."""
-    width, height = np.median([record.size for record in records if any(record.size)], axis=0)
-    return int(width), int(height)

@@ -8,7 +8,7 @@ from anyfolder.facts import as_text, facts_of
 from anyfolder.garbage import without_collection
 from anyfolder.layouts.answers import answering
 from vit_plugin.data.digits import write_digits
-from vit_plugin.engine.checkpoints.newest import holds_run
+from vit_plugin.engine.checkpoints.found_checkpoint import holds_run
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.place import make_paths_relative
 from vit_plugin.suggestions import check_choice

@@ -7,45 +7,34 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.logging import print_log
-from mmengine.model import ImgDataPreprocessor, revert_sync_batchnorm
+from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DATASETS, MODELS
-from timm.data import ImageNetInfo, infer_imagenet_subset
-from torch import Tensor, nn
+from torch import nn
 
 from vit_plugin.arguments import look_up_class
-from vit_plugin.config import check_channels
+from vit_plugin.config.metainfo import stated_metainfo
 from vit_plugin.config.scope import import_data_sets, in_scope
 from vit_plugin.errors import ConfigError, naming, rejecting
-from vit_plugin.importable import make_importable, register_framework_models
+from vit_plugin.importable import make_importable
 from vit_plugin.models.classes import check_classes
-from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
 from vit_plugin.models.loading.loadable import LoadableBackbone
 from vit_plugin.models.protocol import innermost
-from vit_plugin.registry import CLASSIFIER_SCOPE, needed_class
+from vit_plugin.registry import CLASSIFIER_SCOPE
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import TIMM_SCHEME
-from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.recognition import recognize
+from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.report import shortened_list
-from vit_plugin.weights.saved_settings import training_settings
 from vit_plugin.weights.wrapped_model import wrapped_model
-from vit_plugin.zoo.data_config import data_config_of
 
 from .answered_task import find_framework_task
-from .image_transforms import TimmTransform
-from .saved_model import SavedModel, find_checkpoint, open_model
+from .saved_model import SavedModel, open_model
 from .trained_model import TrainedModel
+from .weights_with_arch import from_arch
 
 WEIGHTS_ALONE = ('.npz', '.safetensors')  # suffixes of files without a config
-# Names of a head's weights, to which `recognize` renames those of any format: the classifier, the
-# layer before it, and the classifier of the distillation token.
-CLASSIFIER = 'head.layers.head.weight'
-PRE_LOGITS = 'head.layers.pre_logits.weight'
-SECOND_CLASSIFIER = 'head.layers.head_dist.weight'
 
 
 def load(
@@ -146,7 +135,9 @@ def from_config(
         model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=preprocessor)))
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
         dataset_class = look_up_class(dataset.get('type'), DATASETS, cfg.default_scope)
-        meta = {**getattr(dataset_class, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
+        # Its classes may be in a text file only if the user gave the config: in that of a
+        # checkpoint, `validate_untrusted` rejects the name of a file.
+        meta = stated_metainfo(dataset, getattr(dataset_class, 'METAINFO', {}))
     # torch keeps modules elsewhere, so vars(model) has a 'head' only if it is None.
     if not headless and vars(model).get('head', model) is None:
         raise ConfigError(
@@ -184,87 +175,3 @@ def _load_converted(model: nn.Module, checkpoint: Checkpoint, only_backbone: boo
             f'for {shortened_list(missing)} ({next(iter(missing.values()))}); give the checkpoint '
             'of its training.'
         )
-
-
-def from_arch(
-    arch: str,
-    source: str,
-    options: Mapping[str, Any] | None = None,
-    classify: bool = True,
-    which: str | None = None,
-) -> TrainedModel:
-    """The model of weights without a config, see :func:`load`.
-
-    It is an MMPretrain classifier if the weights include a trained classifier with one of
-    ImageNet's class counts. Other heads may be projections, as in CLIP; the model then only returns
-    features.
-    """
-    checkpoint = open_checkpoint(find_checkpoint(source, which))
-    with naming(checkpoint.source):
-        return _build_from_weights(arch, checkpoint, options, classify)
-
-
-def _build_from_weights(
-    arch: str, checkpoint: Checkpoint, options: Mapping[str, Any] | None, classify: bool
-) -> TrainedModel:
-    """The model of an open checkpoint, see :func:`from_arch`.
-
-    Raises:
-        ConfigError: if its images have other channels than gray or color ones.
-    """
-    arguments = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
-    arguments.merge_from_dict(dict(options or {}))  # resolves the dots in the keys
-    parts = classifier_parts(arch, **arguments.to_dict())
-    recognized = recognize(checkpoint.weights)
-    head = {
-        name: recognized[name]
-        for name in (CLASSIFIER, PRE_LOGITS, SECOND_CLASSIFIER)
-        if classify and name in recognized
-    }
-    classes = []
-    if CLASSIFIER in head and head[CLASSIFIER].any():  # an untrained classifier is all zeros
-        classes = imagenet_classes(len(head[CLASSIFIER]))
-    model = _with_head(parts, head, len(classes)) if classes else Classifier(parts, num_classes=0)
-    backbone, pixels = model.backbone, data_config_of(arch, checkpoint)
-    channels = backbone.patch_embed.in_channels
-    if channels not in (1, 3):
-        raise ConfigError(
-            f'patch_embed.in_channels={channels}: weights without a config take gray or color '
-            'images; give their config with --config.'
-        )
-    gray = channels == 1
-    mean, std = (
-        [255 * value for value in pixels[key][: 1 if gray else 3]] for key in ('mean', 'std')
-    )
-    model.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not gray)
-    load_weights(model, checkpoint)
-    shape = (channels, *backbone.img_size)
-    return TrainedModel(
-        model,
-        Config(dict(default_scope=CLASSIFIER_SCOPE)),
-        meta=dict(classes=classes),
-        pixels=TimmTransform(dict(pixels, input_size=shape)),
-    )
-
-
-def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn.Module:
-    """MMPretrain's classifier with the layers that the weights of a head have."""
-    register_framework_models(CLASSIFIER_SCOPE)
-    classifier = needed_class('a classifier', 'mmpretrain.models.classifiers:ImageClassifier')
-    head_cfg: dict[str, Any] = dict(
-        type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=parts.in_channels
-    )
-    if SECOND_CLASSIFIER in head:
-        head_cfg['type'] = 'vit_plugin.DistilledViTClsHead'
-        parts.backbone['out_type'] = 'raw'  # all tokens, since the head takes two of them
-    if PRE_LOGITS in head:
-        head_cfg['hidden_dim'] = len(head[PRE_LOGITS])
-    cfg = dict(backbone=parts.backbone, neck=parts.neck, head=head_cfg)
-    check_channels(cfg)
-    return classifier(**{name: section and MODELS.build(section) for name, section in cfg.items()})
-
-
-def imagenet_classes(count: int) -> list[str]:
-    """ImageNet's class names, for 1000, 11221, 11821, 21841, 21842 or 21843; empty for others."""
-    subset = infer_imagenet_subset(dict(num_classes=count))
-    return list(ImageNetInfo(subset).label_descriptions()) if subset else []

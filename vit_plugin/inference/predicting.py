@@ -10,14 +10,14 @@ from anyfolder.wording import counted
 from vit_plugin.files.standard_streams import BROKEN_PIPE_STATUS, is_read
 
 from .inputs import Frame, Reading
-from .prediction_files import Output
+from .prediction_writer import PredictionWriter
 from .predictions import Prediction
 
 
 def predict_all(
     reading: Reading,
     predict: Callable[[Sequence[Frame]], Sequence[Prediction]],
-    outputs: Sequence[Output],
+    outputs: Sequence[PredictionWriter],
     batch_size: int,
     score_thr: float,
 ) -> None:

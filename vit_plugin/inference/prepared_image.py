@@ -4,13 +4,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import cv2
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from anyfolder.pixels.bands import as_photograph
+from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import resize_image
 
 MAX_SHOWN_SIDE = 2000  # pixels; larger photographs are reduced before drawing
+MAX_DRAWN_PATCHES = 1 << 16  # limit for an image to draw: 256 x 256 patches
 MAX_RAMP_DEVIATION = 4.0  # gray levels (of 255) by which a ramp may deviate from a line
 
 
@@ -59,6 +63,34 @@ def as_picture(pixels: np.ndarray) -> np.ndarray:
         height, width = (max(round(side * scale), 1) for side in pixels.shape[:2])
         pixels = resize_image(pixels, (width, height), 'area')
     return np.ascontiguousarray(pixels[..., ::-1])
+
+
+def resize_to_patches(pixels: np.ndarray, size: int, stem: Any) -> Tensor:
+    """Resize an image to complete patches, without a crop: (H, W, C) -> (C, H', W').
+
+    Args:
+        pixels: the image in BGR, or values of bands.
+        size: the shorter side in pixels, before it is rounded.
+        stem: the stem of the backbone, which states the size of a patch and the channels.
+
+    Raises:
+        ConfigError: if there are more than :data:`MAX_DRAWN_PATCHES` patches.
+    """
+    scale = size / min(pixels.shape[:2])
+    rows, columns = (max(round(side * scale / stem.stride), 1) for side in pixels.shape[:2])
+    if rows * columns > MAX_DRAWN_PATCHES:
+        fitting = math.floor(size * math.sqrt(MAX_DRAWN_PATCHES / (rows * columns)))
+        raise ConfigError(
+            f'--img-size {size}: this image would have {rows * columns:,} patches, and '
+            f'{MAX_DRAWN_PATCHES:,} can be drawn; give {fitting} or less.'
+        )
+    sides = (columns * stem.stride, rows * stem.stride)
+    backend = 'cv2' if pixels.dtype == np.float32 else 'pillow'  # OpenCV resizes bands
+    scaled = resize_image(pixels, sides, 'bicubic', backend)
+    if stem.in_channels == 1 and scaled.shape[2:] == (3,):
+        scaled = cv2.cvtColor(scaled, cv2.COLOR_BGR2GRAY)
+    scaled = scaled.reshape(*scaled.shape[:2], -1)
+    return torch.from_numpy(scaled).permute(2, 0, 1).contiguous()
 
 
 def find_visible_part(

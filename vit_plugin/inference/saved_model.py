@@ -19,7 +19,7 @@ from vit_plugin.files.place import relocate_paths
 from vit_plugin.importable import register_framework_models
 from vit_plugin.registry import CLASSIFIER_SCOPE
 from vit_plugin.untrusted import IMPORTABLE_MODULES, UNTRUSTED_REMEDY, validate_untrusted
-from vit_plugin.weights.hub import weights_in
+from vit_plugin.weights.hub_files import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import address_of, as_run
 from vit_plugin.weights.reading.folders import check_checkpoint, is_checkpoint_folder

@@ -1,6 +1,5 @@
 """A trained model with its config, preprocessing and classes, to call with images."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -8,7 +7,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-import cv2
 import numpy as np
 import torch
 from mmengine.config import Config
@@ -19,7 +17,6 @@ from anyfolder.pixels.images import read_image
 from anyfolder.pixels.volume_slices import file_and_number
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.resizing import resize_image
 from vit_plugin.importable import make_importable
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
@@ -31,12 +28,11 @@ from .answered_task import find_task
 from .image_transforms import PipelineTransform, TimmTransform
 from .inputs import Frame
 from .predictions import Prediction
-from .prepared_image import PreparedImage, as_picture, find_visible_part
+from .prepared_image import PreparedImage, as_picture, find_visible_part, resize_to_patches
 from .unusual_sizes import announce_large_image, print_once
 
 ImageTransform = PipelineTransform | TimmTransform
 
-MAX_DRAWN_PATCHES = 1 << 16  # limit for an image to draw: 256 x 256 patches
 WHOLE_SHARE = 0.97  # a sample that shows this share of both sides counts as the complete photograph
 
 
@@ -193,23 +189,8 @@ class TrainedModel:
                 return prepared._replace(photograph=as_picture(pixels))
             # The complete photograph at the scale of the part that the pipeline crops.
             size = round(min(pixels.shape[:2]) * prepared.image.shape[0] / height)
-        stem = find_backbone(self.model)[1].patch_embed
-        scale = size / min(pixels.shape[:2])
-        rows, columns = (max(round(side * scale / stem.stride), 1) for side in pixels.shape[:2])
-        if rows * columns > MAX_DRAWN_PATCHES:
-            fitting = math.floor(size * math.sqrt(MAX_DRAWN_PATCHES / (rows * columns)))
-            raise ConfigError(
-                f'--img-size {size}: this image would have {rows * columns:,} patches, and '
-                f'{MAX_DRAWN_PATCHES:,} can be drawn; give {fitting} or less.'
-            )
-        sides = (columns * stem.stride, rows * stem.stride)
         values = self.read(image) if self._reader else pixels  # such as of a window
-        backend = 'cv2' if values.dtype == np.float32 else 'pillow'  # OpenCV resizes bands
-        scaled = resize_image(values, sides, 'bicubic', backend)
-        if stem.in_channels == 1 and scaled.shape[2:] == (3,):
-            scaled = cv2.cvtColor(scaled, cv2.COLOR_BGR2GRAY)
-        scaled = scaled.reshape(*scaled.shape[:2], -1)
-        inputs = torch.from_numpy(scaled).permute(2, 0, 1).contiguous()
+        inputs = resize_to_patches(values, size, find_backbone(self.model)[1].patch_embed)
         prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
         return prepared._replace(photograph=as_picture(pixels))
 

@@ -7,7 +7,7 @@ have the names of the complete model, with or without a prefix, or those of anot
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -90,25 +90,14 @@ def fit_timm(
     for target, key in keys.items():
         if targets[target].is_floating_point():
             check_real(key, weights[key])
-    unused = sorted(weights.keys() - keys.values())
-    if unknown := [key for key in unused if _complete_name(key) not in complete.tensors]:
-        raise ConfigError(
-            f'The checkpoint has {shortened_list(unknown)}, which the model {name!r} of timm does '
-            'not have; give the weights of this model.'
-        )
-    ignored = {
-        key: 'of its classifier'
-        if _module_of(key) in complete.classifiers
-        else 'no output needs it'
-        for key in unused
-    } | {key: f'not in {prefix[:-1]}' for key in file_weights if not key.startswith(prefix)}
     report = Report(
         'timm',
         matched={target: (key,) for target, key in keys.items()},
         initialized=dict.fromkeys(
             targets.keys() - keys.keys(), f'batches were not counted, {HARMLESS}'
         ),
-        ignored=ignored,
+        ignored=_why_unused(sorted(weights.keys() - keys.values()), complete, name)
+        | {key: f'not in {prefix[:-1]}' for key in file_weights if not key.startswith(prefix)},
         notes=[note] if note else [],
     )
     fitted = {
@@ -116,6 +105,25 @@ def fit_timm(
         for target, value in targets.items()
     }
     return fitted, report
+
+
+def _why_unused(unused: Sequence[str], complete: CompleteModel, name: str) -> dict[str, str]:
+    """Why weights are not used, by their names.
+
+    Raises:
+        ConfigError: if the complete model with this name lacks one of them.
+    """
+    if unknown := [key for key in unused if _complete_name(key) not in complete.tensors]:
+        raise ConfigError(
+            f'The checkpoint has {shortened_list(unknown)}, which the model {name!r} of timm does '
+            'not have; give the weights of this model.'
+        )
+    return {
+        key: 'of its classifier'
+        if _module_of(key) in complete.classifiers
+        else 'no output needs it'
+        for key in unused
+    }
 
 
 def is_timm_checkpoint(name: str, file_weights: Weights) -> bool:

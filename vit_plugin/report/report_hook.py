@@ -1,38 +1,35 @@
 """Record a training run in its work directory."""
 
 import json
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from mmengine.dist import all_gather_object, get_dist_info, is_main_process
+from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from anyfolder.complete import write_text
-from anyfolder.terminal import aligned
-from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.engine.sharding import without_ddp
-from vit_plugin.engine.validation_record import RESULTS_FILE, ValidationRecord
+from vit_plugin.engine.validation_record import ValidationRecord
 from vit_plugin.errors import MissingExtraError, named_line
 from vit_plugin.files.untrusted_text import as_csv
 from vit_plugin.inference.prepared_image import rgb_pixels
 from vit_plugin.registry import HOOKS
 
-from .few_images import note_on_few_images
-from .outcomes import Outcomes, outcomes_class
+from .collected_outcomes import CollectedOutcomes
+from .outcomes import Outcomes
 from .pictures import draw_learning_curve
-from .pictures.class_scores import make_rows, scores_as_markdown
+from .pictures.class_scores import scores_as_markdown
 from .pictures.data_pictures import copy_dataset, data_figures, file_of, preserved_rng
 from .pictures.figure_files import save_figure
 from .pictures.image_grid import GRID_COLUMNS, draw_grid
 from .pictures_hook import log_image
+from .training_summary import training_summary
 
 CLASS_TABLES = 'classes'  # file name of the tables by class, without suffix
-FEW_CLASSES = 20  # the console shows the scores of at most this many classes
 
 
 @HOOKS.register_module()
@@ -98,9 +95,7 @@ class ReportHook(Hook):
                 self._record.write_table(runner)
 
     def before_val_epoch(self, runner: Runner) -> None:
-        self._outcomes = None
-        self._num_samples = 0  # samples that this process has recorded
-        self._has_failed = False  # whether recording a sample raised an error
+        self._outcomes, self._collected = None, CollectedOutcomes()
 
     def after_val_iter(
         self,
@@ -109,45 +104,13 @@ class ReportHook(Hook):
         data_batch: dict | None = None,
         outputs: Sequence | None = None,
     ) -> None:
-        self._try(
-            runner, 'what the validation found', lambda: self._record_batch(runner, outputs or ())
-        )
-
-    def _record_batch(self, runner: Runner, samples: Sequence) -> None:
-        """Record the outcomes of a batch, unless that has failed before."""
-        if self._has_failed:
-            return
-        dataset, (rank, world) = runner.val_dataloader.dataset, get_dist_info()
-        left_out = _left_out(runner)
-        for sample in samples:
-            self._has_failed = True  # stays so if the lines below raise
-            if self._outcomes is None and (outcomes := outcomes_class(sample)):
-                model = without_ddp(runner.model)
-                self._outcomes = outcomes.of_model(model, classes_of(dataset), len(dataset))
-            # MMEngine's sampler deals positions to ranks in turn, and repeats some at the end so
-            # that all ranks have equally many.
-            position = self._num_samples * world + rank
-            is_counted = position < len(dataset) and position not in left_out
-            if self._outcomes is not None and is_counted:
-                self._outcomes.add(position, sample)
-            self._num_samples += 1
-            self._has_failed = False
+        samples = outputs or ()
+        self._try(runner, 'what the validation found', lambda: self._collected.add(runner, samples))
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
-        self._outcomes, *others = all_gather_object(None if self._has_failed else self._outcomes)
+        self._outcomes = self._collected.gather(runner)
         if not is_main_process() or self._record is None:  # validation outside a training
             return
-        for other in others:
-            # Scores without a rank's images would be wrong.
-            if self._outcomes is None or other is None:
-                self._outcomes = None
-            else:
-                self._outcomes.join(other)
-        left_out = _left_out(runner)
-        if self._outcomes is not None:
-            self._outcomes.examples = [
-                position for position in self._outcomes.examples if position not in left_out
-            ]
         self._record.add(runner, metrics or {})
         self._scores = self._confusion = None
         if self._outcomes is not None and not self._outcomes.expensive:
@@ -181,18 +144,7 @@ class ReportHook(Hook):
             self._draw(runner, 'the curves', self._outcomes.figures())
             if self.pictures:
                 self._draw(runner, 'images to validate', _pages(runner, self._outcomes))
-        tables = ['', *aligned(record.table(), numbers=True), ''] if history else ['']
-        if self._scores and len(self._scores['per_class']) <= FEW_CLASSES:
-            tables += [*aligned(make_rows(self._scores), numbers=True), '']
-        note = note_on_few_images(_count_validated(runner), history, _saves_best(runner))
-        lines = [
-            f'Trained in {record.seconds:.0f} s.',
-            *tables,
-            *filter(None, [note]),
-            f'Checkpoints, {RESULTS_FILE} and pictures are in {folder}',
-            f'Next: vit-plugin {_next_command(runner)}',
-        ]
-        runner.logger.info('\n'.join(lines))
+        runner.logger.info(training_summary(runner, record, self._scores))
 
     def _draw(self, runner: Runner, what: str, figures: Iterable[tuple[str, Figure]]) -> None:
         """Save figures as they are made, as far as :meth:`_try` allows."""
@@ -246,32 +198,3 @@ def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
             # Keep the panels of an image in one row.
             columns = GRID_COLUMNS - GRID_COLUMNS % outcomes.panels_per_image
             yield name, draw_grid(panels, outcomes.classes, heading, columns)
-
-
-def _count_validated(runner: Runner) -> int:
-    return 0 if runner._val_loop is None else len(runner.val_dataloader.dataset)
-
-
-def _saves_best(runner: Runner) -> bool:
-    return any(getattr(hook, 'save_best', None) for hook in runner.hooks)
-
-
-def _next_command(runner: Runner) -> str:
-    """The command to suggest after a run: predict an image of the data, or else test the model.
-
-    After a pre-training it is a training, since no test says how to read an image.
-    """
-    loader = runner.train_dataloader if runner._val_loop is None else runner.val_dataloader
-    dataset = getattr(loader.dataset, 'unseeded', loader.dataset)
-    image = dataset.get_data_info(0).get('img_path') if hasattr(dataset, 'get_data_info') else None
-    if not (image and Path(image).is_file()):
-        return f'test {shlex.quote(runner.work_dir)}'
-    if not runner.cfg.get('test_dataloader'):
-        return f'train --data FOLDER --weights {shlex.quote(runner.work_dir)}'
-    return f'infer {shlex.quote(runner.work_dir)} {shlex.quote(image)} --out pictures'
-
-
-def _left_out(runner: Runner) -> Set[int]:
-    """The positions of unreadable images, which the validation leaves out."""
-    hook = getattr(runner, 'unreadable', None)
-    return frozenset() if hook is None else hook.left_out

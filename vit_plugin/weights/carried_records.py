@@ -16,7 +16,8 @@ from anyfolder.text import read_text
 from vit_plugin.errors import ConfigError
 from vit_plugin.project import declared_rows
 
-from .hub import CARD, offline, timm_name
+from .hub import offline, timm_name
+from .hub_files import CARD
 from .licenses import find_owned
 from .opening import Checkpoint, may_be_local, open_checkpoint
 from .provenance import MAX_TEXT_LETTERS, PROVENANCE_KEY, Provenance, read_record, read_text_record

@@ -12,7 +12,7 @@ from vit_plugin.errors import needed_by
 
 from .opening import open_checkpoint
 from .published_run import as_run
-from .reading.files import find_tensors
+from .reading.tensors import find_tensors
 
 with needed_by('vit_plugin'):  # importing it imports OpenCV
     from mmengine.runner import CheckpointLoader

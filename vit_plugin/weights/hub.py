@@ -1,11 +1,6 @@
-"""Weights from timm's and Hugging Face's hubs, and folders in the format of the latter.
+"""Weights and configs from timm's and Hugging Face's hubs, by the name of a model.
 
-A folder in the hub's format has ``model.safetensors``, maybe split into several files, and a
-``config.json``; OpenCLIP's have names of their own. The weights of any library's folder can be
-read. A folder of ``vit-plugin convert RUN --out FOLDER`` has an additional entry in its config,
-which makes it as complete as a checkpoint of MMEngine: with the config of the model, its
-preprocessing and its class names. The entry is untrusted data, like the config in a checkpoint, see
-:mod:`vit_plugin.untrusted`.
+For the files of a model in the format of the latter, see :mod:`~vit_plugin.weights.hub_files`.
 """
 
 import logging
@@ -18,43 +13,24 @@ from unittest import mock
 
 from mmengine.logging import print_log
 from torch import Tensor
-from typing_extensions import NotRequired
 
 from anyfolder.bounded import read_json
-from anyfolder.limits import LimitError
-from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import OpenDict
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.suggestions import closest
 
+from .hub_files import (
+    CARD,
+    HUB_CONFIG,
+    HUB_FILES,
+    configs_for,
+    find_model_folder,
+    has_model_config,
+    weights_in,
+)
 from .reading.shards import INDEX, shard_files
 
 TIMM_SCHEME = 'timm://'
 TIMM_SCHEMES = (TIMM_SCHEME, 'hf://timm/')  # prefixes of a timm model's name
-HUB_CONFIG, HUB_WEIGHTS = 'config.json', 'model.safetensors'
-# OpenCLIP's files. Some folders have transformers' as well, which come first.
-OPEN_CLIP_CONFIG = 'open_clip_config.json'
-OPEN_CLIP_FILES = ('open_clip_model.safetensors', 'open_clip_pytorch_model.bin')
-# The files that may have the weights, in the order in which they are looked for.
-HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin', *OPEN_CLIP_FILES)
-HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json', 'processor_config.json')
-SNAPSHOTS = 'snapshots'  # folder in the hub's cache of a model, with a folder for each revision
-CARD = 'README.md'  # the model card, which states the license
-ENTRY = 'vit_plugin'  # the key of our entry in config.json
-
-
-class Entry(OpenDict):
-    """Our entry in the ``config.json`` of a model.
-
-    Attributes:
-        config: the settings for prediction, as Python text, which is read as plain values.
-        dataset_meta: facts about the data, such as the names of the ``classes``.
-        provenance: see :mod:`vit_plugin.weights.provenance`, which reads it.
-    """
-
-    config: str
-    dataset_meta: NotRequired[dict[str, Any]]
-    provenance: NotRequired[Any]
 
 
 def timm_name(source: str) -> str | None:
@@ -73,25 +49,11 @@ def timm_name(source: str) -> str | None:
     return name
 
 
-def find_model_folder(folder: str | Path) -> Path:
-    """The folder with the files of a model.
-
-    For a ``models--ORG--NAME`` in the hub's cache, it is the snapshot of ``main``, or the only one.
-    Any other folder is returned unchanged.
-    """
-    snapshots, main = Path(folder, SNAPSHOTS), Path(folder, 'refs', 'main')
-    if not snapshots.is_dir() or Path(folder, HUB_CONFIG).is_file():
-        return Path(folder)
-    if main.is_file() and (snapshot := snapshots / main.read_text().strip()).is_dir():
-        return snapshot
-    revisions = [path for path in snapshots.iterdir() if path.is_dir()]
-    return revisions[0] if len(revisions) == 1 else Path(folder)
-
-
 def is_of_hub(name: str) -> bool:
     """True for ``hf://ORG/NAME``, and for a folder in the format of the hub."""
-    folder = find_model_folder(os.path.expanduser(name)) if name else Path()
-    return name.startswith('hf://') or bool(name and _has_config(folder))
+    if not name or name.startswith('hf://'):
+        return bool(name)
+    return has_model_config(find_model_folder(os.path.expanduser(name)))
 
 
 def hub_config(source: str) -> Mapping[str, Any]:
@@ -115,74 +77,6 @@ def hub_config(source: str) -> Mapping[str, Any]:
     if not isinstance(content, Mapping):
         raise ConfigError(f'config={source!r}: {HUB_CONFIG} has no entries; give another.')
     return content
-
-
-def weights_in(folder: str | Path) -> Path | None:
-    """The weights in a folder in the hub's format or in its cache, or None for any other folder."""
-    folder = find_model_folder(folder)
-    if not _has_config(folder):
-        return None
-    return next((path for name in HUB_FILES if (path := Path(folder, name)).is_file()), None)
-
-
-def _has_config(folder: Path) -> bool:
-    return any(Path(folder, name).is_file() for name in (HUB_CONFIG, OPEN_CLIP_CONFIG))
-
-
-def configs_for(file: Path) -> tuple[Path, ...]:
-    """The configs that may be next to weights in a hub folder. The first one names the model."""
-    names = (OPEN_CLIP_CONFIG,) if file.name in OPEN_CLIP_FILES else HUB_CONFIGS
-    return tuple(file.with_name(name) for name in names)
-
-
-def configs_next_to(file: Path) -> dict[str, Mapping[str, Any]]:
-    """The configs next to weights, by file name without suffix, if they exist and can be read.
-
-    Args:
-        file: the weights, one of ``HUB_FILES``. Any other file has no configs.
-
-    Raises:
-        LimitError: if a config is too large, or nested too deeply.
-    """
-    configs: dict[str, Mapping[str, Any]] = {}
-    if file.name not in HUB_FILES:
-        return configs
-    for path in configs_for(file):
-        try:
-            content = read_json(path)
-        except LimitError:
-            raise
-        except (OSError, ValueError):  # not a config that this package has to read
-            continue
-        if isinstance(content, Mapping):
-            configs[path.stem] = content
-    return configs
-
-
-def read_own_meta(hub_configs: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, Any]:
-    """Our entry in the ``config.json`` next to weights, as the ``meta`` of a checkpoint.
-
-    Empty if there is none.
-
-    Args:
-        hub_configs: see :func:`configs_next_to`.
-        file: the weights.
-
-    Raises:
-        ConfigError: if the entry is damaged.
-    """
-    entry = hub_configs.get(Path(HUB_CONFIG).stem, {}).get(ENTRY)
-    if entry is None or file.name != HUB_WEIGHTS:  # we write no shards
-        return {}
-    if not fits(Entry, entry):
-        raise ConfigError(
-            f'The entry {ENTRY!r} of {str(file.with_name(HUB_CONFIG))!r} has no config and '
-            'dataset_meta of a model; write the folder again with vit-plugin convert.'
-        )
-    meta = dict(cfg=entry['config'], dataset_meta=entry.get('dataset_meta', {}))
-    if 'provenance' in entry:
-        meta['provenance'] = entry['provenance']
-    return meta
 
 
 @contextmanager
@@ -225,31 +119,15 @@ def download_hugging_face(name: str) -> Path:
     Raises:
         ConfigError: if the model is gated, cannot be downloaded, or has none of ``HUB_FILES``.
     """
-    from huggingface_hub import constants, hf_hub_download
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        GatedRepoError,
-        LocalEntryNotFoundError,
-    )
+    from huggingface_hub import constants
+    from huggingface_hub.errors import EntryNotFoundError, GatedRepoError
 
     cached = Path(constants.HF_HUB_CACHE, f'models--{name.replace("/", "--")}')
     if constants.HF_HUB_OFFLINE and (weights := weights_in(cached)):
         return weights
     for file in HUB_FILES:
         try:
-            downloaded = Path(hf_hub_download(name, file))
-            if file == INDEX:  # the files that it names go next to it
-                for shard in sorted({*shard_files(downloaded).values()}):
-                    hf_hub_download(name, shard)
-            for config in (*configs_for(downloaded), downloaded.with_name(CARD)):
-                try:
-                    hf_hub_download(name, config.name)
-                except LocalEntryNotFoundError as error:  # no network, and not in the cache
-                    if config == configs_for(downloaded)[0] and not constants.HF_HUB_OFFLINE:
-                        _warn_of_missing_config(name, config.name, error)
-                except EntryNotFoundError:  # models need not have each of them
-                    pass
-            return downloaded
+            return _download_files(name, file)
         except GatedRepoError as error:
             raise ConfigError(
                 f'hf://{name} is gated; accept its license on https://huggingface.co/{name}, and '
@@ -263,9 +141,32 @@ def download_hugging_face(name: str) -> Path:
                     f'hf://{name} cannot be downloaded ({_reason(error)}); check the name and the '
                     'network, or download it by hand and give its path.'
                 ) from error
-            if file == HUB_FILES[-1]:
-                raise ConfigError(f'hf://{name} has none of {", ".join(HUB_FILES)}.') from error
-    raise AssertionError  # the loop returns, or raises for its last file
+    raise ConfigError(f'hf://{name} has none of {", ".join(HUB_FILES)}.')
+
+
+def _download_files(name: str, file: str) -> Path:
+    """Download a file of weights with its shards, its configs and the card, and return its path.
+
+    Args:
+        name: the name of the model.
+        file: one of ``HUB_FILES``, which the model may lack.
+    """
+    from huggingface_hub import constants, hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    downloaded = Path(hf_hub_download(name, file))
+    if file == INDEX:  # the files that it names go next to it
+        for shard in sorted({*shard_files(downloaded).values()}):
+            hf_hub_download(name, shard)
+    for config in (*configs_for(downloaded), downloaded.with_name(CARD)):
+        try:
+            hf_hub_download(name, config.name)
+        except LocalEntryNotFoundError as error:  # no network, and not in the cache
+            if config == configs_for(downloaded)[0] and not constants.HF_HUB_OFFLINE:
+                _warn_of_missing_config(name, config.name, error)
+        except EntryNotFoundError:  # models need not have each of them
+            pass
+    return downloaded
 
 
 def _warn_of_missing_config(name: str, config: str, error: Exception) -> None:

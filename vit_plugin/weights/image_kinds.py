@@ -210,8 +210,6 @@ WITH_EXTRA_WEIGHTS = (
 )
 _PATCH_PARTS = frozenset((POSITION_KEY, STEM_BIAS_KEY))
 _TOKEN_PARTS = _PATCH_PARTS | {TOKEN_KEY}
-_CLIP_PARTS = frozenset((POSITION_KEY, TOKEN_KEY, FIRST_NORM))
-_CLIP_NAMES, _SIGLIP_NAMES = (('hf_clip', 'vision_model.'), ('hf_siglip', 'vision_model.'))
 
 
 def _dino(name: str, title: str) -> ImageKind:
@@ -255,14 +253,27 @@ def _aimv2(title: str, prefix: str, towers: ConfigKind | None = None) -> ImageKi
     )
 
 
-_CLIP_POOLINGS: Mapping[str, Pooling] = dict(
-    CLIPModel='cls',
-    CLIPVisionModel='cls',
-    CLIPVisionModelWithProjection='cls',
-    CLIPForImageClassification='avg',
+# The image towers alone. A model with a text tower nests the same fields in its config.
+_CLIP_TOWER = ImageKind(
+    _CLIP,
+    poolings=dict(
+        CLIPModel='cls',
+        CLIPVisionModel='cls',
+        CLIPVisionModelWithProjection='cls',
+        CLIPForImageClassification='avg',
+    ),
+    processor='CLIP',
+    names=('hf_clip', 'vision_model.'),
+    required_parts=frozenset((POSITION_KEY, TOKEN_KEY, FIRST_NORM)),
+    has_square_table=True,
 )
-_SIGLIP_POOLINGS: Mapping[str, Pooling] = dict(
-    SiglipModel='map', SiglipVisionModel='map', SiglipForImageClassification='avg'
+_SIGLIP_TOWER = ImageKind(
+    _SIGLIP,
+    poolings=dict(SiglipModel='map', SiglipVisionModel='map', SiglipForImageClassification='avg'),
+    processor='Siglip',
+    names=('hf_siglip', 'vision_model.'),
+    required_parts=_PATCH_PARTS,
+    has_square_table=True,
 )
 IMAGE_KINDS = {
     'vit': ImageKind(
@@ -328,41 +339,10 @@ IMAGE_KINDS = {
         has_square_table=True,
         optional_parts=frozenset((REGISTER_KEY,)),
     ),
-    'clip': ImageKind(
-        _CLIP,
-        poolings=_CLIP_POOLINGS,
-        processor='CLIP',
-        names=_CLIP_NAMES,
-        required_parts=_CLIP_PARTS,
-        towers=_TWO_TOWERS,
-        has_square_table=True,
-        unnormed=('CLIPForImageClassification',),
-    ),
-    'clip_vision_model': ImageKind(
-        _CLIP,
-        poolings=_CLIP_POOLINGS,
-        processor='CLIP',
-        names=_CLIP_NAMES,
-        required_parts=_CLIP_PARTS,
-        has_square_table=True,
-    ),
-    'siglip': ImageKind(
-        _SIGLIP,
-        poolings=_SIGLIP_POOLINGS,
-        processor='Siglip',
-        names=_SIGLIP_NAMES,
-        required_parts=_PATCH_PARTS,
-        towers=_TWO_TOWERS,
-        has_square_table=True,
-    ),
-    'siglip_vision_model': ImageKind(
-        _SIGLIP,
-        poolings=_SIGLIP_POOLINGS,
-        processor='Siglip',
-        names=_SIGLIP_NAMES,
-        required_parts=_PATCH_PARTS,
-        has_square_table=True,
-    ),
+    'clip': _CLIP_TOWER._replace(towers=_TWO_TOWERS, unnormed=('CLIPForImageClassification',)),
+    'clip_vision_model': _CLIP_TOWER,
+    'siglip': _SIGLIP_TOWER._replace(towers=_TWO_TOWERS),
+    'siglip_vision_model': _SIGLIP_TOWER,
     'aimv2': _aimv2('Aimv2Model', 'vision_model.', towers=_TWO_TOWERS),
     'aimv2_vision_model': _aimv2('Aimv2VisionModel', ''),
 }

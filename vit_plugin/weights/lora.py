@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from torch import Tensor
+
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.errors import ConfigError
@@ -38,6 +40,27 @@ def merge_adapters(weights: Weights, meta: Any) -> Weights:
     """
     if not has_adapters(weights):
         return weights
+    scale = _scale_in(meta)
+    _check_names(weights)
+    plain = {
+        name.replace(BASE_LAYER, '.'): value
+        for name, value in weights.items()
+        if '.lora_' not in name
+    }
+    for name in weights:
+        if name.endswith(DOWN):
+            layer = name.removesuffix(DOWN)
+            if f'{layer}.weight' not in plain or layer + UP not in weights:
+                raise ConfigError(
+                    f'The checkpoint has the LoRA adapter {name}, but lacks {layer}.weight or '
+                    f'{layer + UP}: it is damaged.'
+                )
+            plain[f'{layer}.weight'] = _merged(plain[f'{layer}.weight'], weights, layer, scale)
+    return plain
+
+
+def _scale_in(meta: Any) -> float:
+    """The factor alpha / r of the updates, from the ``meta`` of a checkpoint."""
     settings = meta.get('lora') if isinstance(meta, Mapping) else None
     settings = settings if isinstance(settings, Mapping) else {}
     rank: Any = settings.get('r')
@@ -48,11 +71,11 @@ def merge_adapters(weights: Weights, meta: Any) -> Weights:
             'they cannot be merged; give a checkpoint of a vit_plugin run, or merge them with '
             'peft.'
         )
-    plain = {
-        name.replace(BASE_LAYER, '.'): value
-        for name, value in weights.items()
-        if '.lora_' not in name
-    }
+    return alpha / rank
+
+
+def _check_names(weights: Weights) -> None:
+    """Raise a ``ConfigError`` for adapters with more than the factors A and B."""
     others = [
         name
         for name in weights
@@ -65,28 +88,32 @@ def merge_adapters(weights: Weights, meta: Any) -> Weights:
             f'The checkpoint has {shortened_list(others)}, which are of no plain LoRA adapter '
             'named default, so that they cannot be merged; merge them with peft.'
         )
-    for name in weights:
-        if name.endswith(DOWN):
-            layer = name.removesuffix(DOWN)
-            if f'{layer}.weight' not in plain or layer + UP not in weights:
-                raise ConfigError(
-                    f'The checkpoint has the LoRA adapter {name}, but lacks {layer}.weight or '
-                    f'{layer + UP}: it is damaged.'
-                )
-            weight, down, up = plain[f'{layer}.weight'], weights[name], weights[layer + UP]
-            for key in (name, layer + UP):
-                check_real(key, weights[key])
-            if (
-                [*weight.shape] != [*up.shape[:1], *down.shape[1:]]
-                or up.shape[1:] != down.shape[:1]
-                or weight.ndim != 2
-            ):
-                raise ConfigError(
-                    f'The LoRA adapters {name} {tuple(down.shape)} and {layer + UP} '
-                    f'{tuple(up.shape)} are not of a layer {tuple(weight.shape)}: the checkpoint '
-                    'is damaged.'
-                )
-            # Summed in float64 and rounded once.
-            total = weight.double() + alpha / rank * (up.double() @ down.double())
-            plain[f'{layer}.weight'] = total.to(weight.dtype)
-    return plain
+
+
+def _merged(weight: Tensor, weights: Weights, layer: str, scale: float) -> Tensor:
+    """The weight of a layer, plus the scaled product of its factors B and A.
+
+    Args:
+        weight: the weight of the layer alone.
+        weights: all weights, with the factors among them.
+        layer: the name of the layer.
+        scale: alpha / r.
+
+    Raises:
+        ConfigError: if the factors are not of this layer, or are quantized.
+    """
+    down, up = weights[layer + DOWN], weights[layer + UP]
+    check_real(layer + DOWN, down)
+    check_real(layer + UP, up)
+    if (
+        [*weight.shape] != [*up.shape[:1], *down.shape[1:]]
+        or up.shape[1:] != down.shape[:1]
+        or weight.ndim != 2
+    ):
+        raise ConfigError(
+            f'The LoRA adapters {layer + DOWN} {tuple(down.shape)} and {layer + UP} '
+            f'{tuple(up.shape)} are not of a layer {tuple(weight.shape)}: the checkpoint '
+            'is damaged.'
+        )
+    # Summed in float64 and rounded once.
+    return (weight.double() + scale * (up.double() @ down.double())).to(weight.dtype)

@@ -11,18 +11,13 @@ from typing import Any
 from vit_plugin.errors import ConfigError, naming, needed_by
 
 from .downloads import cached_path, download, removed_if_damaged
-from .hub import (
-    TIMM_SCHEME,
-    configs_next_to,
-    download_hugging_face,
-    download_timm,
-    read_own_meta,
-    weights_in,
-)
+from .hub import TIMM_SCHEME, download_hugging_face, download_timm
+from .hub_files import configs_next_to, read_own_meta, weights_in
 from .lora import merge_adapters
-from .reading.files import find_tensors, read_checkpoint
+from .reading.files import read_checkpoint
 from .reading.lazy import Weights
 from .reading.size_checks import check_weight_limit
+from .reading.tensors import find_tensors
 
 with needed_by('vit_plugin'):  # it imports OpenCV
     from mmengine.runner import (
@@ -55,7 +50,7 @@ class Checkpoint:
         """The weights by their own names, with LoRA's adapters merged into them.
 
         Raises:
-            ConfigError: see :func:`~vit_plugin.weights.reading.files.find_tensors` and
+            ConfigError: see :func:`~vit_plugin.weights.reading.tensors.find_tensors` and
                 :func:`~vit_plugin.weights.lora.merge_adapters`, and if there are too many tensors.
         """
         with naming(self.source):

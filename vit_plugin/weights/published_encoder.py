@@ -85,12 +85,12 @@ def encoder_section(
         if is_plain:
             config.check_agreement(num_channels=channels)
             config.require('num_channels', 3)
-            if _pair(config.get('patch_size', Size)) != (height, patch):
+            if height_width(config.get('patch_size', Size)) != (height, patch):
                 # The sizes differ; this raises the message for it.
                 config.check_agreement(patch_size=patch if height == patch else [height, patch])
         arch['num_heads'] = _heads(config, width)
         act_cfg, eps = _activation(config), config.get('layer_norm_eps', Eps)
-        patch_size = (height, patch) if is_plain else _pair(config.get('patch_size', Size))
+        patch_size = (height, patch) if is_plain else height_width(config.get('patch_size', Size))
         prefix_rows = (*PREFIX_ROWS, 1 + options['reg_token'])
         grid = _grid(config, size_field, patch_size, rows, has_square_table, prefix_rows)
     if is_plain and (channels != 3 or height != patch):
@@ -137,12 +137,6 @@ def shown_fields(arch: Section, options: Section) -> Section:
         **dict(zip(SEPARATE_BIASES, separate_biases[options['qkv_bias']], strict=True)),
         **dict.fromkeys(LAYER_BIASES, options['proj_bias']),
     )
-
-
-def dinov3_rotary(config: ForeignConfig, field: str = 'rope_theta') -> Section:
-    """The ``pos_embed`` of a DINOv3, whose wavelengths this field of the config scales."""
-    base = float(config.get(field, Positive))
-    return dict(type='none', rotary=dict(form='centred', planes='halves', temperature=base))
 
 
 def _check_sizes_and_biases(config: ForeignConfig, arch: Section, options: Section) -> None:
@@ -209,7 +203,7 @@ def _grid(
         ConfigError: if the table is for another image size. One that the config only has by default
             may differ.
     """
-    sides = zip(_pair(config.get(size_field, Size)), patch, strict=True)
+    sides = zip(height_width(config.get(size_field, Size)), patch, strict=True)
     height, width = (side // length for side, length in sides)
     if rows is None:
         return height, width
@@ -228,6 +222,6 @@ def _grid(
     )
 
 
-def _pair(size: Any) -> tuple[int, int]:
+def height_width(size: Any) -> tuple[int, int]:
     """Height and width, of one number for both or of a sequence."""
     return (size, size) if isinstance(size, int) else tuple(size)

@@ -6,28 +6,28 @@ of the config, since unread fields are an error, see
 :mod:`~vit_plugin.weights.image_kinds`.
 """
 
-from collections.abc import Sequence
-
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
 from .encoder_kinds import MAP_FIELDS
 from .foreign_config import ForeignConfig
 from .image_kinds import (
+    FIRST_NORM,
     IMAGE_KINDS,
-    OFFSETS_BIAS,
-    POSITION_KEY,
     REGISTER_KEY,
     SCALE,
-    SHARED_BIAS,
+    SECOND_TOKEN,
+    STEM_BIAS_KEY,
     STEM_NORM,
+    TOKEN_KEY,
     VARYING_PARTS,
     ImageKind,
     Pooling,
 )
 from .processor_pixels import processor_pixels
 from .published import Published
-from .published_encoder import dinov3_rotary, encoder_section
+from .published_encoder import encoder_section, height_width
+from .published_positions import position_section
 from .published_settings import class_names, classifier_settings
 
 HEAD_WEIGHT, ATTENTION_POOL = 'head.layers.head.weight', 'neck.attn_pool.latent'
@@ -64,9 +64,8 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
         )
         if pooling == 'distilled':
             model['head'] |= dict(type='vit_plugin.DistilledViTClsHead', distillation='none')
-    side = backbone['img_size']
-    sides = (side, side) if isinstance(side, int) else tuple(side)
-    steps, colors = processor_pixels(published.processor, kind.processor, sides)
+    size = height_width(backbone['img_size'])
+    steps, colors = processor_pixels(published.processor, kind.processor, size)
     return classifier_settings(model, classes, steps, colors), classes
 
 
@@ -106,7 +105,7 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
     _check_parts(published, kind, config)
     backbone = encoder_section(published, config, has_square_table=kind.has_square_table)
     options: Section = backbone['encoder']
-    if 'patch_embed.proj.bias' not in published.ours:
+    if STEM_BIAS_KEY not in published.ours:
         backbone['patch_embed'] = dict(bias=False)
     if STEM_NORM in published.ours:  # AIMv2, whose norms are RMSNorms
         norm = dict(type='RMSN', eps=backbone['numerics']['norm_cfg']['eps'])
@@ -114,84 +113,20 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
         backbone.setdefault('patch_embed', {})['norm_cfg'] = dict(norm)
     has_pool = ATTENTION_POOL in published.ours
     config.check_agreement(vision_use_head=has_pool, use_head=has_pool)
-    options['pre_norm'] = 'norm_pre.weight' in published.ours
+    options['pre_norm'] = FIRST_NORM in published.ours
     options['final_norm'] = name not in kind.unnormed and not _norm_follows_pooling(
         published, config, name
     )
     if not options['final_norm']:
         published.unused.add('norm.')
-    if 'dist_token' in published.ours:
+    if SECOND_TOKEN in published.ours:
         options['dist_token'] = 1
     return dict(
         backbone,
         type='vit_plugin.VisionTransformer',
-        pos_embed=_positions(published, kind, config, backbone),
-        with_cls_token='cls_token' in published.ours,
+        pos_embed=position_section(published, kind, config, backbone),
+        with_cls_token=TOKEN_KEY in published.ours,
     )
-
-
-def _positions(
-    published: Published, kind: ImageKind, config: ForeignConfig, backbone: Section
-) -> Section:
-    """The ``pos_embed`` of a backbone, given its other arguments."""
-    if not kind.interpolate_mode:
-        return dinov3_rotary(config)
-    size, patch = backbone['img_size'], backbone['arch']['patch_size']
-    sides = (size, size) if isinstance(size, int) else size
-    grid = [side // patch for side in sides]
-    has_table = POSITION_KEY in published.ours
-    _check_table(config, 'use_absolute_position_embeddings', has_table)
-    config.check_agreement(is_native=not has_table)
-    if config.may_have('is_native') and not has_table:
-        return dict(type='sincos2d', endpoint=False, spread=False)
-    positions: Section = dict(
-        type='learned' if has_table else 'none', interpolate_mode=kind.interpolate_mode
-    )
-    if not isinstance(size, int):
-        positions['source_grid'] = grid
-    return positions | _relative(published, config, grid)
-
-
-def _check_table(config: ForeignConfig, field: str, shown: bool) -> None:
-    """Raise a ``ConfigError`` if weights have a table that transformers does not use, or lack it.
-
-    Without the field, transformers uses no such table.
-
-    Args:
-        config: the config of the encoder.
-        field: its field that says whether there is a table.
-        shown: whether the weights have it.
-    """
-    if config.may_have(field) and config[field] != shown:
-        raise config.unsupported(field, why=f'but its weights show {shown}')
-
-
-def _relative(published: Published, config: ForeignConfig, grid: Sequence[int]) -> Section:
-    """The relative positions in ``pos_embed``, whose table must be of this grid.
-
-    Raises:
-        ConfigError: if the table is of another grid, if there are two tables, or if the grid is not
-            square, since transformers' code swaps rows and columns.
-    """
-    fields = dict(
-        use_relative_position_bias=OFFSETS_BIAS, use_shared_relative_position_bias=SHARED_BIAS
-    )
-    for field, name in fields.items():
-        _check_table(config, field, name in published.ours)
-    tables = [name for name in fields.values() if name in published.ours]
-    if not tables:
-        return {}
-    if len(tables) > 1:
-        raise config.unsupported(*fields, why='of which ours has one')
-    rows = published.shape(tables[0])[0]
-    if grid[0] != grid[1]:
-        why = 'whose relative positions exchange rows and columns in the code of transformers'
-        raise config.unsupported('image_size', why=why)
-    # A row for each offset between patches, and three for the class token: to, from and itself.
-    if rows != (2 * grid[0] - 1) ** 2 + 3:
-        why = f'where its table of relative positions has {rows} rows'
-        raise config.unsupported('image_size', why=why)
-    return dict(relative='bias' if tables == [OFFSETS_BIAS] else 'shared_bias')
 
 
 def _norm_follows_pooling(published: Published, config: ForeignConfig, name: str) -> bool:

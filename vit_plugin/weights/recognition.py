@@ -12,9 +12,9 @@ from torch import Tensor
 from vit_plugin.errors import ConfigError
 
 from .formats import FORMATS, OWN
-from .reading.files import checked_weights
 from .reading.lazy import Lazy, Weights
 from .reading.size_checks import check_weight_limit
+from .reading.tensors import checked_weights
 from .report import shortened_list
 from .rules import Format, Step
 

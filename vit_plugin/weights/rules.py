@@ -173,12 +173,12 @@ def same(*names: str) -> tuple[Rule, ...]:
 
 
 def check_real(key: str, value: Tensor) -> None:
-    """Reject integer and boolean parameters: they may be quantized, with an unknown scale.
+    """Reject integer, boolean and float8 parameters: they may be quantized, with an unknown scale.
 
     Raises:
-        ConfigError: if the tensor is not a floating-point one.
+        ConfigError: if the tensor is not a floating-point one of at least 16 bits.
     """
-    if not value.is_floating_point():
+    if not value.is_floating_point() or value.element_size() == 1:
         raise ConfigError(
             f'The checkpoint has {key} as {str(value.dtype).removeprefix("torch.")}, but the '
             'model has real numbers there; give a checkpoint that is not quantized, or convert it '

@@ -5,7 +5,7 @@ change stay bit-identical, as does everything that the run does not have.
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,16 @@ from anyfolder.complete import new_folder, replacing
 from vit_plugin.errors import ConfigError, naming
 
 from .carried_records import append_record, checkpoint_record
-from .hub import HUB_FILES, configs_for
+from .hub_files import model_config_next_to
 from .lora import BASE_LAYER, has_adapters, merge_adapters
 from .opening import Checkpoint
 from .provenance import PROVENANCE_KEY, Provenance, converted_record
 from .published import MODEL_PREFIXES, without_model_prefix, without_training_prefixes
-from .reading.files import find_tensors, format_suffix
+from .reading.files import format_suffix
 from .reading.lazy import Weights
 from .reading.shards import INDEX, shard_files
-from .recognition import recognize
+from .reading.tensors import find_tensors
+from .recognition import Recognized, recognize
 
 RUN_PREFIX = 'backbone.'  # prefix of a run's names
 ENCODER_PREFIXES = ('blocks.', 'patch_embed.')  # parts that a run of the same model has
@@ -51,63 +52,86 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
         ConfigError: if the run's backbone does not have the file's tensors.
     """
     weights, meta = find_tensors(trained.content)
-    # The modules around the backbone, such as `neck` and `head`.
-    outer_modules = {key.partition('.')[0] for key in weights} - {RUN_PREFIX[:-1]}
-    weights = {key.removeprefix(RUN_PREFIX): value for key, value in weights.items()}
-    ours = recognize(
-        without_training_prefixes(original.weights),
-        {key.replace(BASE_LAYER, '.') for key in weights},
-    )
-    file_names = {*map(without_model_prefix, find_tensors(_merged_content(original))[0])}
-
-    def is_writable(name: str) -> bool:
-        """True if the file has the arrays of this tensor, which no other tensor shares."""
-        step = ours.steps[name]
-        is_whole = not (step.thirds or step.tokens)
-        return is_whole and file_names >= {*map(without_model_prefix, step.theirs)}
-
-    if not all(
-        name in weights and weights[name].shape == ours[name].shape and is_writable(name)
-        for name in ours
-        if name.partition('.')[0] in outer_modules
-    ):
-        print_log(f'{original.source} keeps its {", ".join(sorted(outer_modules))}.', 'current')
-        weights = {
-            key: weights[key] for key in weights if key.partition('.')[0] not in outer_modules
-        }
-    trained_weights = dict(merge_adapters(_with_unchanged(weights, ours), meta))
+    names = {key.removeprefix(RUN_PREFIX).replace(BASE_LAYER, '.') for key in weights}
+    ours = recognize(without_training_prefixes(original.weights), names)
+    writable = _writable_names(original, ours)
+    matching = _matching_weights(weights, ours, writable, original.source)
+    trained_weights = dict(merge_adapters(_with_unchanged(matching, ours), meta))
     # Only the arrays of flax have an axis for the heads; other formats need no number.
     num_heads = next(filter(None, (step.heads(ours.theirs) for step in ours.steps.values())), 1)
     changed: dict[str, Tensor] = {}
     for name, file_value in ours.items():
-        if name not in trained_weights and not name.startswith(ENCODER_PREFIXES):
+        value = trained_weights.get(name)
+        if value is None and not name.startswith(ENCODER_PREFIXES):
             continue  # belongs to a head or a detector
-        if name == 'pos_embed' and name in trained_weights:
-            trained_weights[name] = _without_zero_rows(trained_weights[name], file_value.shape[1])
-        if name not in trained_weights or trained_weights[name].shape != file_value.shape:
-            shape = (
-                f'{tuple(trained_weights[name].shape)} in' if name in trained_weights else 'not in'
-            )
+        if value is not None and name == 'pos_embed':
+            value = _without_zero_rows(value, file_value.shape[1])
+        if value is None or value.shape != file_value.shape:
+            shape = 'not in' if value is None else f'{tuple(value.shape)} in'
             raise ConfigError(
                 f'{original.source!r} has {name} as {tuple(file_value.shape)}, which is {shape} '
                 f'the backbone of {trained.source!r}; give a run that began with this file and '
                 'kept its native size.'
             )
-        value = trained_weights[name].to(file_value.dtype)
+        value = value.to(file_value.dtype)
         if torch.equal(value, file_value):
             continue
-        if not is_writable(name):
+        if name not in writable:
             raise ConfigError(
                 f'{original.source!r} has {name} in parts or under names that are not written '
                 'back; convert it with vit-plugin convert first, and begin with that.'
             )
-        for key, part in ours.steps[name].to_theirs(value, num_heads).items():
-            shape = ours.theirs[key].shape
-            if part.numel() == shape.numel():
-                changed[key] = part.reshape(shape)  # old norms of flax are (1, 1, 1, C)
-            else:  # a position table may begin with a row that the file lacks
-                changed[key] = part[tuple(slice(-side, None) for side in shape)]
+        changed.update(_to_theirs(ours, name, value, num_heads))
     return changed
+
+
+def _writable_names(original: Checkpoint, ours: Recognized) -> set[str]:
+    """Our names of tensors whose arrays are in the file, and are shared with no other tensor."""
+    file_names = {*map(without_model_prefix, original.weights)}
+    return {
+        name
+        for name, step in ours.steps.items()
+        if not (step.thirds or step.tokens)
+        and file_names >= {*map(without_model_prefix, step.theirs)}
+    }
+
+
+def _matching_weights(
+    weights: Weights, ours: Recognized, writable: set[str], source: str
+) -> Weights:
+    """The weights of a run without ``RUN_PREFIX``; the modules around its backbone only if all fit.
+
+    Args:
+        weights: all weights of the run.
+        ours: the weights of the file.
+        writable: see :func:`_writable_names`.
+        source: the file, for a message if the run has other modules around its backbone.
+    """
+    # The modules around the backbone, such as `neck` and `head`.
+    outer_modules = {key.partition('.')[0] for key in weights} - {RUN_PREFIX[:-1]}
+    weights = {key.removeprefix(RUN_PREFIX): value for key, value in weights.items()}
+    if all(
+        name in weights and weights[name].shape == ours[name].shape and name in writable
+        for name in ours
+        if name.partition('.')[0] in outer_modules
+    ):
+        return weights
+    print_log(f'{source} keeps its {", ".join(sorted(outer_modules))}.', 'current')
+    return {
+        key: value for key, value in weights.items() if key.partition('.')[0] not in outer_modules
+    }
+
+
+def _to_theirs(
+    ours: Recognized, name: str, value: Tensor, num_heads: int
+) -> Iterator[tuple[str, Tensor]]:
+    """The arrays of a tensor of ours, by their names in the file, in the file's shapes."""
+    for key, part in ours.steps[name].to_theirs(value, num_heads).items():
+        shape = ours.theirs[key].shape
+        if part.numel() == shape.numel():
+            yield key, part.reshape(shape)  # old norms of flax are (1, 1, 1, C)
+        else:  # a position table may begin with a row that the file lacks
+            yield key, part[tuple(slice(-side, None) for side in shape)]
 
 
 def _with_unchanged(weights: Weights, ours: Weights) -> dict[str, Tensor]:
@@ -182,8 +206,7 @@ def _merged_content(original: Checkpoint) -> Any:
 
 def is_hub_folder(original: Checkpoint) -> bool:
     """True if the files of a hub folder are next to the weights."""
-    path = original.path
-    return path is not None and path.name in HUB_FILES and configs_for(path)[0].is_file()
+    return model_config_next_to(original.path) is not None
 
 
 def _write(

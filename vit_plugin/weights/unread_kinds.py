@@ -8,7 +8,7 @@ from typing import Any
 
 from vit_plugin.errors import ConfigError
 
-from .hub import HUB_FILES, configs_for
+from .hub_files import model_config_next_to
 from .image_kinds import IMAGE_KINDS
 from .opening import Checkpoint
 from .published import get_typed
@@ -91,8 +91,7 @@ def reject_unread_kind(checkpoint: Checkpoint) -> None:
     architectures = [*get_typed(config, 'architectures', Sequence[str], ())]
     kind = get_typed(config, 'model_type', str, '')
     if not (architectures or kind):
-        path = checkpoint.path
-        if path and path.name in HUB_FILES and (config_file := configs_for(path)[0]).is_file():
+        if config_file := model_config_next_to(checkpoint.path):
             raise ConfigError(
                 f'{str(config_file)!r} names no model, neither by model_type as '
                 'transformers does, nor by architecture as timm does; download it again, or give '

@@ -11,7 +11,8 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.project import declared_rows
 from vit_plugin.untrusted.admission import validate_untrusted
 
-from .hub import HUB_CONFIG, OPEN_CLIP_CONFIG, find_model_folder, hub_config, is_of_hub
+from .hub import hub_config, is_of_hub
+from .hub_files import HUB_CONFIG, OPEN_CLIP_CONFIG, find_model_folder
 from .opening import Checkpoint
 from .published_run import as_run
 from .saved_settings import read_settings, value_at

@@ -19,17 +19,18 @@ from timm.data import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD, resolve_data_config
 from anyfolder.bounded import read_json
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.weights.hub import (
+from vit_plugin.weights.hub import quiet_retries, timm_name
+from vit_plugin.weights.hub_files import (
     HUB_CONFIG,
     HUB_FILES,
     OPEN_CLIP_CONFIG,
     find_model_folder,
-    quiet_retries,
-    timm_name,
     weights_in,
 )
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.saved_settings import training_settings
+
+from .transformers_processor import PILLOW_INTERPOLATIONS, check_crop_pct, read_processor
 
 # google-research/vision_transformer `input_pipeline.py`: resize the entire image, (x - 127.5) /
 # 127.5.
@@ -46,18 +47,6 @@ PREPROCESSING_FILES = {
 }
 # OpenCLIP's `resize_mode` -> timm's `crop_mode`.
 CROP_MODES = dict(shortest='center', squash='squash', longest='border')
-# Pillow's numbers. None stands for the default of transformers' ViT processors.
-PILLOW_INTERPOLATIONS = {
-    0: 'nearest',
-    1: 'lanczos',
-    2: 'bilinear',
-    3: 'bicubic',
-    4: 'box',
-    5: 'hamming',
-    None: 'bilinear',
-}
-# A crop has at least this share of the resized image, or the image would be enlarged without limit.
-MIN_CROP_PCT = 0.05
 
 
 def data_config_of(arch: Any, source: Any = None) -> Section:
@@ -145,7 +134,7 @@ def _resolved(pretrained_cfg: Mapping[str, Any]) -> Section:
     values = {key: resolved[key] for key in AUTHORS_DATA_CONFIG}
     if values['interpolation'] not in PILLOW_INTERPOLATIONS.values():
         raise ValueError(f'interpolation={values["interpolation"]!r} is unknown')
-    _check_crop_pct(values['crop_pct'])
+    check_crop_pct(values['crop_pct'])
     return {**values, 'mean': tuple(values['mean']), 'std': tuple(values['std'])}
 
 
@@ -199,18 +188,9 @@ def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Secti
         file: the file that states the processor.
         processor: its entries.
     """
-    readers = dict(
-        interpolation=_interpolation, mean=_mean, std=_std, crop_pct=_crop_pct, crop_mode=_crop_mode
-    )
-    config, assumed = {}, []
-    for key, read in readers.items():
-        try:
-            config[key] = read(processor)
-        # Missing, or not of the expected form, such as a factor of 0.
-        except (KeyError, TypeError, ValueError, ArithmeticError):
-            config[key] = AUTHORS_DATA_CONFIG[key]
-            assumed.append(key)
-    if assumed:
+    stated = read_processor(processor)
+    config = {**AUTHORS_DATA_CONFIG, **stated}
+    if assumed := [key for key in config if key not in stated]:
         print_log(
             f'{name}: {file} does not state {", ".join(assumed)}; assuming '
             f'{", ".join(f"{key}={config[key]}" for key in assumed)}.',
@@ -218,68 +198,3 @@ def _from_processor(name: str, file: str, processor: Mapping[str, Any]) -> Secti
             logging.WARNING,
         )
     return config
-
-
-# The functions below raise one of these errors for entries that are missing or wrong.
-
-
-def _interpolation(processor: Mapping[str, Any]) -> str:
-    return PILLOW_INTERPOLATIONS[processor.get('resample', 2)]
-
-
-def _mean(processor: Mapping[str, Any]) -> tuple[float, ...]:
-    if not processor.get('do_normalize', True):
-        return (0,) * 3
-    return tuple(value / _scale(processor) for value in processor['image_mean'])
-
-
-def _std(processor: Mapping[str, Any]) -> tuple[float, ...]:
-    std = processor['image_std'] if processor.get('do_normalize', True) else (1,) * 3
-    return tuple(value / _scale(processor) for value in std)
-
-
-def _scale(processor: Mapping[str, Any]) -> float:
-    """The processor's factor for pixels (0 to 255), relative to 1 / 255."""
-    return (
-        255 * processor.get('rescale_factor', 1 / 255) if processor.get('do_rescale', True) else 255
-    )
-
-
-def _sides(size: Any) -> list[int]:
-    """The sides that an image is resized or cropped to.
-
-    :func:`_crop_mode` decides what a single number means.
-    """
-    if isinstance(size, Mapping):
-        return [size[key] for key in ('height', 'width', 'shortest_edge') if size.get(key)]
-    return [size] if isinstance(size, int) else list(size)
-
-
-def _crop_pct(processor: Mapping[str, Any]) -> float:
-    if not processor.get('do_center_crop'):
-        share = processor.get('crop_pct') or 1.0  # only a ConvNeXt states it
-    else:
-        share = min(_sides(processor['crop_size'])) / min(_sides(processor['size']))
-    _check_crop_pct(share)
-    return share
-
-
-def _check_crop_pct(share: float) -> None:
-    if not MIN_CROP_PCT <= share <= 1 / MIN_CROP_PCT:
-        raise ValueError(f'crop_pct={share} is impossible')
-
-
-def _crop_mode(processor: Mapping[str, Any]) -> str:
-    """How an image is made square.
-
-    ``height`` and ``width``: squash; ``shortest_edge``: resize and center-crop; ``longest_edge``:
-    resize and pad.
-
-    If a crop follows, a single number is the shorter edge, as in CLIP's processor; else both sides.
-    """
-    size = processor.get('size', 224)
-    if not isinstance(size, Mapping):
-        return 'center' if processor.get('do_center_crop') else 'squash'
-    if 'shortest_edge' in size:
-        return 'center'
-    return 'border' if 'longest_edge' in size else 'squash'

@@ -467,19 +467,6 @@ def test_split_folder_may_have_one_folder_around_its_classes(tmp_path):
     assert len(listing.parts['test']) == 3
 
 
-def test_tiny_imagenet(tmp_path):
-    write_digits(tmp_path / 'train')
-    (tmp_path / 'val/images').mkdir(parents=True)
-    lines = []
-    for label in range(3):
-        folder = (tmp_path / f'train/digit {label}').rename(tmp_path / f'train/n{label}')
-        (folder / '000.png').rename(tmp_path / f'val/images/{label}.png')
-        lines.append(f'{label}.png\tn{label}\t0\t9\n')
-    (tmp_path / 'val/val_annotations.txt').write_text(''.join(lines))
-    wanted = [(f'val/images/{label}.png', f'n{label}') for label in range(3)]
-    assert images_of(tmp_path, 'val') == wanted
-
-
 def test_data_folder_next_to_another_one_raises(tmp_path):
     write_digits(tmp_path / 'data/train')
     write_digits(tmp_path / 'data/test')

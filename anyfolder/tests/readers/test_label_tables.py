@@ -143,6 +143,20 @@ def write_second_table(folder: Path, header: str, row: str) -> None:
     write_table(folder / 'b.csv', header, (row.format(i=i) for i in range(2)))
 
 
+def test_tables_are_compared_by_the_classes_of_all_rows_of_an_image(tmp_path):
+    write_flat(tmp_path, 12)
+    one_row = [f'{i},a b' if i < 6 else f'{i},a' for i in range(12)]
+    two_rows = [f'{i},{name}' for i in range(6) for name in 'ba']
+    write_table(tmp_path / 'a.csv', 'id,labels', one_row)
+    write_table(tmp_path / 'b.csv', 'id,labels', two_rows)
+    records = [record for part in read(tmp_path).parts.values() for record in part]
+    labels = {record.path.stem: record.labels for record in records}
+    assert labels == {str(i): ('a', 'b') if i < 6 else ('a',) for i in range(12)}
+    write_table(tmp_path / 'b.csv', 'id,labels', two_rows[:-1])
+    with rejects('have different classes for .*5'):
+        read(tmp_path)
+
+
 @pytest.mark.parametrize('header', ['label,name', 'id,name'])
 def test_table_of_class_names_is_not_taken_for_labels(tmp_path, header):
     write_second_table(tmp_path, header, '{i},word')

@@ -41,7 +41,7 @@ def test_things_come_first_and_boxes_are_of_the_pixels(folder):
             assert (numbers[top : top + height, left : left + width] == instance.number).any()
             assert instance.area == (numbers == instance.number).sum()
         assert record.instances[0].area < 44 * 64  # the floor, below four unlabeled rows
-    written = as_panoptic(listing, listing.val)
+    written = as_panoptic(listing.val, listing.classes, listing.stuff)
     assert [category['isthing'] for category in written['categories']] == [1, 1, 0]
     segments = written['annotations'][0]['segments_info']
     assert {segment['category_id'] for segment in segments} == {1, 2, 3}

@@ -14,7 +14,7 @@ from rejection import rejects
 from benchmarks import background_save
 from benchmarks.tiny_run import build, differences, tiny_cfg
 from vit_plugin.engine import CheckpointHook
-from vit_plugin.engine.checkpoints.newest import is_complete
+from vit_plugin.engine.checkpoints.found_checkpoint import is_complete
 from vit_plugin.engine.checkpoints.retention import Retention, remove_leftovers
 from vit_plugin.engine.checkpoints.saver import Saver
 from vit_plugin.weights.reading.files import read_checkpoint

@@ -13,14 +13,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.measuring.calls import peak_memory
 from vit_plugin.measure.planning.forecast import Forecast, equal_blocks, peaks_by_segment
-from vit_plugin.measure.planning.traced_step import (
-    Layout,
+from vit_plugin.measure.planning.planned_model import (
     build_classifier,
-    compute_dtype,
     find_recompute_modes,
     num_blocks,
-    pretended_ranks,
 )
+from vit_plugin.measure.planning.traced_step import Layout, pretended_ranks
 from vit_plugin.measure.planning.tracing import MEMORY_KINDS
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of torch, about collectives without data
@@ -314,26 +312,6 @@ def test_optimizers_that_cannot_step_sharded_parameters_raise(ranks):
     with rejects('SGD does not step sharded parameters .* leave out fused=True'):
         Forecast(cfg, replace(ranks, group=16), None)
     assert Forecast(cfg, ranks, None).memory(1).total() > 0
-
-
-def test_configs_without_an_optimizer_raise():
-    for cfg in ({}, dict(optim_wrapper=dict(type='OptimWrapper'))):
-        with rejects('optim_wrapper: the config has no optimizer'):
-            compute_dtype(Config(cfg))
-    assert compute_dtype(make_cfg()) == 'float32'
-
-
-def test_models_that_are_not_classifiers_on_a_known_backbone_raise():
-    detector = Config(
-        dict(model=dict(type='FasterRCNN', backbone=dict(type='vit_plugin.VisionTransformer')))
-    )
-    with rejects('FasterRCNN is not a classifier .* configs/vit'):
-        build_classifier(detector)
-    stock = Config(
-        dict(model=dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18), head=None))
-    )
-    with rejects('is not a classifier on a vit_plugin'):
-        build_classifier(stock)
 
 
 @pytest.mark.nightly

@@ -464,6 +464,15 @@ def test_load_trained_refuses_integer_weights(tiny, tmp_path):
             load_trained(classifier(tiny), open_checkpoint(tmp_path / 'x.pth'))
 
 
+def test_float8_weights_are_refused(tiny):
+    """torch has no sum of them, and their scale may be elsewhere."""
+    model = VisionTransformer(**tiny)
+    name = 'blocks.0.mlp.fc1.weight'
+    state = dict(model.state_dict(), **{name: torch.ones(64, 32, dtype=torch.float8_e4m3fn)})
+    with rejects(f'{name} as float8_e4m3fn, .* not quantized'):
+        load_weights(model, state)
+
+
 def test_check_start_accepts_integer_counters_and_a_missing_head(tiny):
     model = torch.nn.ModuleDict(
         dict(backbone=VisionTransformer(**tiny), head=torch.nn.BatchNorm1d(3))

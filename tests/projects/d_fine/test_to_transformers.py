@@ -18,7 +18,7 @@ from benchmarks import exported_families
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.projects.d_fine.d_fine_head import DFINEHead
 from vit_plugin.projects.d_fine.to_transformers import BACKBONE_WRITERS, real_time_folder
-from vit_plugin.weights.hub import HUB_CONFIG, HUB_WEIGHTS
+from vit_plugin.weights.hub_files import HUB_CONFIG, HUB_WEIGHTS
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 # Families in `exported_families` -> their projects, other than d_fine. A project may be removed.

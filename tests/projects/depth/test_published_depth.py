@@ -175,7 +175,7 @@ def test_sides_become_multiples_of_the_patch_and_of_the_processor(
         (dict(head_in_index=2), 'head_in_index=2'),
         (
             dict(architectures=['DPTForSemanticSegmentation']),
-            r"architectures=\['DPTForSemanticSegmentation'\], which is not read",
+            r"architectures=\['DPTForSemanticSegmentation'\], and it predicts masks",
         ),
     ],
 )

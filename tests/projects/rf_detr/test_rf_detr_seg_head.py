@@ -13,7 +13,7 @@ from rejection import rejects
 from torch import nn
 
 from vit_plugin.deploy.deployed import deploy
-from vit_plugin.deploy.export import example_inputs, trace
+from vit_plugin.deploy.traced_graph import example_inputs, trace
 from vit_plugin.inference.load import load
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks

@@ -296,7 +296,7 @@ def test_parts_to_shard_are_called_in_order(name):
 def test_maps_that_contradict_their_strides_are_logged(monkeypatch):
     messages = []
     monkeypatch.setattr(
-        'vit_plugin.projects.timm_models.timm_backbone.print_log',
+        'vit_plugin.models.backbones.wrapped.print_log',
         lambda message, *args: messages.append(message),
     )
     with torch.device('meta'):

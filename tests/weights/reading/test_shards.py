@@ -11,7 +11,7 @@ from tiny_models import TINY
 
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import open_checkpoint
-from vit_plugin.weights.hub import HUB_CONFIG
+from vit_plugin.weights.hub_files import HUB_CONFIG
 from vit_plugin.weights.reading.shards import INDEX
 
 

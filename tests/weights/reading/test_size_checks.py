@@ -18,7 +18,7 @@ from anyfolder.limits import LIMITS
 from anyfolder.pixels import arrays
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import open_checkpoint, recognize
-from vit_plugin.weights.hub import HUB_CONFIG, HUB_WEIGHTS
+from vit_plugin.weights.hub_files import HUB_CONFIG, HUB_WEIGHTS
 from vit_plugin.weights.reading import size_checks
 from vit_plugin.weights.reading.files import read_checkpoint
 from vit_plugin.weights.reading.shards import INDEX

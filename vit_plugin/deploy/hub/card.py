@@ -10,7 +10,7 @@ from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.report.data_table import data_table
 from vit_plugin.report.pictures.class_scores import scores_as_markdown
 from vit_plugin.task import tasks
-from vit_plugin.weights.hub import weights_in
+from vit_plugin.weights.hub_files import weights_in
 from vit_plugin.weights.licenses import PERMISSIVE
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.provenance import Provenance, initial_weights

@@ -9,7 +9,7 @@ from vit_plugin.deploy.pipeline_steps import PipelineStep, steps_of
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.prepared_image import takes_rgb
 from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.zoo.data_config import PILLOW_INTERPOLATIONS
+from vit_plugin.zoo.transformers_processor import PILLOW_INTERPOLATIONS
 
 # timm's name of an interpolation -> its number in Pillow, which transformers writes as `resample`.
 RESAMPLE = {name: number for number, name in PILLOW_INTERPOLATIONS.items() if number is not None}

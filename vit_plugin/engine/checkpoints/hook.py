@@ -18,7 +18,7 @@ from vit_plugin.registry import HOOKS
 from ..sharding import is_sharded, without_ddp
 from ..step import is_accumulating
 from ..validation_record import to_per_cent
-from .newest import BEGAN, MARKER
+from .found_checkpoint import BEGAN, MARKER
 from .retention import Retention, Template, remove_leftovers
 from .save_checks import check_shared_folder, warn_of_accumulation
 
@@ -81,6 +81,23 @@ class CheckpointHook(EagerCheckpointHook):
                 f"'vit_plugin.Runner', but the runner is {type(runner).__name__}; set it, or use "
                 "type='CheckpointHook'."
             )
+        self._choose_format(runner)
+        info, resumed = runner.message_hub.runtime_info, runner._resume
+        runner.message_hub.update_info(BEGAN, (resumed and info.get(BEGAN)) or runner.timestamp)
+        if resumed:
+            self._update_best_paths(runner)
+        super().before_train(runner)
+        check_shared_folder(runner, self.out_dir, self._saves_folders)
+        self._retention = Retention(self.filename_tmpl, self.max_keep_ckpts, self._keep_every)
+        kept = runner.message_hub.runtime_info.get(KEPT, ())
+        self._kept = [name for name in kept if self._retention.is_own(name)]
+        if is_main_process():
+            self._clean_up(runner)
+        if self.by_epoch:
+            warn_of_accumulation(runner)
+
+    def _choose_format(self, runner: Runner) -> None:
+        """Decide between files and folders, and name checkpoints accordingly."""
         self._saves_folders = self._format == 'folder' or (
             self._format == 'auto' and is_sharded(without_ddp(runner.model))
         )
@@ -88,27 +105,22 @@ class CheckpointHook(EagerCheckpointHook):
             self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
         elif not Path(self.filename_tmpl.format(1)).suffix:
             self.filename_tmpl += '.pth'  # --resume takes only files with a suffix
-        info, resumed = runner.message_hub.runtime_info, runner._resume
-        runner.message_hub.update_info(BEGAN, (resumed and info.get(BEGAN)) or runner.timestamp)
-        folder = self.folder_of(runner.work_dir)
-        if resumed:  # the folder may have been moved since it was recorded
-            for name in [name for name in info if name.startswith('best_ckpt') and info[name]]:
-                moved = folder.rstrip('/') + '/' + Path(info[name]).name
-                runner.message_hub.update_info(name, moved)
-        super().before_train(runner)
-        check_shared_folder(runner, self.out_dir, self._saves_folders)
-        self._retention = Retention(self.filename_tmpl, self.max_keep_ckpts, self._keep_every)
-        kept = runner.message_hub.runtime_info.get(KEPT, ())
-        self._kept = [name for name in kept if self._retention.is_own(name)]
-        if is_main_process():
-            # A run that was killed before it wrote the marker leaves outdated checkpoints.
-            if outdated := self._retention.outdated(self._kept):
-                last = self.file_backend.join_path(self.out_dir, self._kept[-1])
-                write_text(Path(runner.work_dir, MARKER), last)
-                self._delete(outdated)
-            remove_leftovers({str(runner.work_dir), str(self.out_dir)}, self._retention)
-        if self.by_epoch:
-            warn_of_accumulation(runner)
+
+    def _update_best_paths(self, runner: Runner) -> None:
+        """Update the recorded paths of the best checkpoints: the folder may have been moved."""
+        info, folder = runner.message_hub.runtime_info, self.folder_of(runner.work_dir)
+        for name in [name for name in info if name.startswith('best_ckpt') and info[name]]:
+            moved = folder.rstrip('/') + '/' + Path(info[name]).name
+            runner.message_hub.update_info(name, moved)
+
+    def _clean_up(self, runner: Runner) -> None:
+        """Delete what a killed run left behind: outdated checkpoints and unfinished files."""
+        # A run that was killed before it wrote the marker leaves outdated checkpoints.
+        if outdated := self._retention.outdated(self._kept):
+            last = self.file_backend.join_path(self.out_dir, self._kept[-1])
+            write_text(Path(runner.work_dir, MARKER), last)
+            self._delete(outdated)
+        remove_leftovers({str(runner.work_dir), str(self.out_dir)}, self._retention)
 
     def folder_of(self, work_dir: str) -> str:
         """The folder or URL of the checkpoints of a run with this work directory.
@@ -243,34 +255,37 @@ class CheckpointHook(EagerCheckpointHook):
         if 'auto' in self.key_indicators:
             with as_config_error('default_hooks.checkpoint'):
                 self._init_rule(self.rules, [next(iter(metrics))])
-        number, unit = (runner.epoch, 'epoch') if self.by_epoch else (runner.iter, 'iter')
         for key, rule in zip(self.key_indicators, self.rules, strict=True):
             if key not in metrics:
                 raise ConfigError(
                     f'default_hooks.checkpoint.save_best={key!r} is not one of the metrics, '
                     f"which are {', '.join(metrics)}; choose one of them or 'auto'."
                 )
-            info = runner.message_hub.runtime_info
-            # MMEngine's names in the runtime information: a suffix only with several metrics.
-            suffix = f'_{key}' if len(self.key_indicators) > 1 else ''
-            score, best = metrics[key], info.get(f'best_score{suffix}', self.init_value_map[rule])
-            if score is None or not self.is_better_than[key](score, best):
-                continue
-            name = f'best_{key}_{self.filename_tmpl.format(number)}'.replace('/', '_')
-            path = self.file_backend.join_path(self.out_dir, name)
-            former = Path(info.get(f'best_ckpt{suffix}') or name).name
-            undo = self._make_undo(runner)
-            outdated = [former] if former != name and self._retention.is_own(former) else []
-            if suffix:  # MMEngine may publish the best checkpoints after the training
-                self.best_ckpt_path_dict = {**self.best_ckpt_path_dict, key: path}
-            else:
-                self.best_ckpt_path = path
-            runner.message_hub.update_info(f'best_score{suffix}', score)
-            runner.message_hub.update_info(f'best_ckpt{suffix}', path)
-            position = dict(epoch=runner.epoch, iter=runner.iter)
-            delete = partial(self._delete, outdated)
-            if not self._write(runner, name, position, delete, undo, weights_alone=True):
-                continue
+            self._save_if_best(runner, key, rule, metrics[key])
+
+    def _save_if_best(self, runner: Runner, key: str, rule: str, score: float | None) -> None:
+        """Save the weights if a metric (``key``) is better than before by its ``rule``."""
+        info = runner.message_hub.runtime_info
+        # MMEngine's names in the runtime information: a suffix only with several metrics.
+        suffix = f'_{key}' if len(self.key_indicators) > 1 else ''
+        best = info.get(f'best_score{suffix}', self.init_value_map[rule])
+        if score is None or not self.is_better_than[key](score, best):
+            return
+        number, unit = (runner.epoch, 'epoch') if self.by_epoch else (runner.iter, 'iter')
+        name = f'best_{key}_{self.filename_tmpl.format(number)}'.replace('/', '_')
+        path = self.file_backend.join_path(self.out_dir, name)
+        former = Path(info.get(f'best_ckpt{suffix}') or name).name
+        outdated = [former] if former != name and self._retention.is_own(former) else []
+        undo = self._make_undo(runner)
+        if suffix:  # MMEngine may publish the best checkpoints after the training
+            self.best_ckpt_path_dict = {**self.best_ckpt_path_dict, key: path}
+        else:
+            self.best_ckpt_path = path
+        runner.message_hub.update_info(f'best_score{suffix}', score)
+        runner.message_hub.update_info(f'best_ckpt{suffix}', path)
+        position = dict(epoch=runner.epoch, iter=runner.iter)
+        delete = partial(self._delete, outdated)
+        if self._write(runner, name, position, delete, undo, weights_alone=True):
             per_cent = to_per_cent({key: score}).get(key, score)
             runner.logger.info(
                 f'The best checkpoint with {per_cent:0.4f} {key} at {number} {unit} is saved to '

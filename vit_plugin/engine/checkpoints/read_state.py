@@ -4,14 +4,14 @@ DCP plans what each rank reads, so that any number of ranks, sharded or not, can
 other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.checkpoint import HuggingFaceStorageReader
 from torch.distributed.tensor import DTensor
 
@@ -56,21 +56,7 @@ def read_state(
 
     metadata = from_rank_0(read_metadata)
     plain = read_run(path, parts)
-    sharded = {
-        name: parameter.detach()
-        for name, parameter in model.named_parameters()
-        if isinstance(parameter, DTensor)
-    }
-    targets = {}
-    for *keys, name in tensor_names(plain):
-        saved = metadata.state_dict_metadata[name]
-        # One of the keys may be a parameter's name, as in optimizer.state.NAME.exp_avg.
-        plain_names = (key.removeprefix('module.') for key in keys)
-        parameter = next((sharded[key] for key in plain_names if key in sharded), None)
-        if parameter is not None and parameter.shape == saved.size:
-            targets[name] = torch.empty_like(parameter, dtype=saved.properties.dtype)
-        else:
-            targets[name] = torch.empty(saved.size, dtype=saved.properties.dtype)
+    targets = _allocate(tensor_names(plain), metadata.state_dict_metadata, model)
     silence_single_process_warning()
     try:
         dcp.load(
@@ -86,6 +72,34 @@ def read_state(
             'ranks see it.'
         ) from error
     return join(plain, targets)
+
+
+def _allocate(
+    names: Iterable[Sequence[str]], saved: Mapping[str, Any], model: nn.Module
+) -> dict[str, Tensor]:
+    """Empty tensors to read into, sharded as in :func:`read_state`.
+
+    Args:
+        names: where each tensor is, as keys in the checkpoint, and then its name in the files.
+        saved: DCP's metadata of each tensor, by its name in the files.
+        model: the model.
+    """
+    sharded = {
+        name: parameter.detach()
+        for name, parameter in model.named_parameters()
+        if isinstance(parameter, DTensor)
+    }
+    targets = {}
+    for *keys, name in names:
+        size, dtype = saved[name].size, saved[name].properties.dtype
+        # One of the keys may be a parameter's name, as in optimizer.state.NAME.exp_avg.
+        plain_names = (key.removeprefix('module.') for key in keys)
+        parameter = next((sharded[key] for key in plain_names if key in sharded), None)
+        if parameter is not None and parameter.shape == size:
+            targets[name] = torch.empty_like(parameter, dtype=dtype)
+        else:
+            targets[name] = torch.empty(size, dtype=dtype)
+    return targets
 
 
 class _Reader(HuggingFaceStorageReader):

@@ -15,7 +15,7 @@ from vit_plugin.models.loading import check_floating_point, check_start
 from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.weights.for_mmengine import read_complete
 from vit_plugin.weights.lora import merge_adapters
-from vit_plugin.weights.reading.files import find_tensors
+from vit_plugin.weights.reading.tensors import find_tensors
 from vit_plugin.weights.report import shortened_list
 
 from ..sharding import is_sharded, without_ddp

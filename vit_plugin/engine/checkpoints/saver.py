@@ -104,11 +104,8 @@ class Saver:
         state = capture_state(self.runner, **content) if main or folder or sharded else {}
         if not self._is_finite(state, all_ranks):
             return False
-        steps: list[WriteStep]
         if is_url:
-            # MMEngine captures the state itself; `state` was only checked.
-            save = mmengine.runner.Runner.save_checkpoint
-            steps = [partial(save, self.runner, out_dir, filename, **(url_args or {}), **content)]
+            steps = self._plan_url(out_dir, filename, {**(url_args or {}), **content})
         elif folder:
             steps = self._plan_folder(path, state, background)
         else:
@@ -126,6 +123,11 @@ class Saver:
             self._run_keeping_error(steps)
             self.finish()
         return True
+
+    def _plan_url(self, out_dir: str, filename: str, options: dict[str, Any]) -> list[WriteStep]:
+        """The step that writes to a URL. MMEngine captures the state again; ours was checked."""
+        save = mmengine.runner.Runner.save_checkpoint
+        return [partial(save, self.runner, out_dir, filename, **options)]
 
     def _plan_folder(self, path: Path, state: State, background: bool) -> list[WriteStep]:
         """The steps that write a folder. In the background, they write copies of the tensors."""

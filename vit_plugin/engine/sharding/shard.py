@@ -59,15 +59,36 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     check_averages(model)
     parts, mesh = parts_to_shard(model), sharding.mesh(device_type)
     _check_parameters(model, mesh)
-    ranks = mesh.size(-1)
-    common: dict[str, Any] = dict(
-        mesh=mesh,
-        shard_placement_fn=lambda parameter: Shard(shard_dim(parameter.shape, ranks)),
-        offload_policy=_offload_policy(sharding, device_type),
-    )
+    ranks, offload_policy = mesh.size(-1), _offload_policy(sharding, device_type)
+    for module, policy in _precision_policies(model, parts, sharding).items():
+        fsdp.fully_shard(
+            module,
+            mesh=mesh,
+            # The root's parameters are needed first in the backward pass, so they stay gathered.
+            reshard_after_forward=module is not model and sharding.reshard_after_forward,
+            shard_placement_fn=lambda parameter: Shard(shard_dim(parameter.shape, ranks)),
+            mp_policy=policy,
+            offload_policy=offload_policy,
+        )
+    for module in model.modules():
+        module.register_load_state_dict_pre_hook(_take_own_part)
+    for frozen in frozen_models(model):
+        shard(frozen, replace(sharding, param_dtype=None, reshard_after_forward=True), device_type)
+    return model
+
+
+def _precision_policies(
+    model: nn.Module, parts: list[nn.Module], sharding: Sharding
+) -> dict[nn.Module, 'fsdp.MixedPrecisionPolicy']:
+    """The modules to shard, in this order, with their dtypes. The last is the whole model."""
     model_dtype = next(model.parameters()).dtype
     reduce_dtype = getattr(torch, sharding.reduce_dtype or '', None) or model_dtype
     param_dtype = getattr(torch, sharding.param_dtype or '', None)
+    # Outputs are cast back to the model's dtype, for norms and losses outside these modules.
+    mixed = fsdp.MixedPrecisionPolicy(
+        param_dtype, reduce_dtype, model_dtype if param_dtype else None
+    )
+    unmixed = fsdp.MixedPrecisionPolicy(reduce_dtype=reduce_dtype)
     # The statistics of a BatchNorm are float32, so its weights must be, too. With another
     # `param_dtype`, each is sharded by itself, before the part that contains it. Its input may have
     # either dtype.
@@ -77,29 +98,11 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
         for layer in part.modules()
         if param_dtype and _is_affine_batch_norm(layer)
     ]
-    for part in dict.fromkeys((*norms, *parts)):
-        dtype = None if _is_affine_batch_norm(part) else param_dtype
-        # Outputs are cast back to the model's dtype, for norms and losses outside these modules.
-        fsdp.fully_shard(
-            part,
-            **common,
-            reshard_after_forward=sharding.reshard_after_forward,
-            mp_policy=fsdp.MixedPrecisionPolicy(
-                dtype, reduce_dtype, model_dtype if dtype else None
-            ),
-        )
-    # The root's parameters are needed first in the backward pass, so they stay gathered.
-    fsdp.fully_shard(
-        model,
-        **common,
-        reshard_after_forward=False,
-        mp_policy=fsdp.MixedPrecisionPolicy(reduce_dtype=reduce_dtype),
-    )
-    for module in model.modules():
-        module.register_load_state_dict_pre_hook(_take_own_part)
-    for frozen in frozen_models(model):
-        shard(frozen, replace(sharding, param_dtype=None, reshard_after_forward=True), device_type)
-    return model
+    return {
+        **dict.fromkeys(norms, unmixed),
+        **{part: mixed for part in parts if part not in norms},
+        model: unmixed,
+    }
 
 
 def _is_affine_batch_norm(module: nn.Module) -> bool:

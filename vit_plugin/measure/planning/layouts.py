@@ -19,7 +19,8 @@ from vit_plugin.models.layers.recompute import Recompute
 
 from .cost import GIB, SECONDS_PER_DAY, Cluster
 from .forecast import Forecast, equal_blocks
-from .traced_step import Layout, find_recompute_modes, num_blocks
+from .planned_model import find_recompute_modes, num_blocks
+from .traced_step import Layout
 
 RECOMPUTING: dict[Recompute, str] = {
     False: '',
@@ -68,7 +69,7 @@ def plan_layouts(
             :func:`~.traced_step.pretended_ranks`.
         batch: images of a forward on a GPU.
         images: number of images that the run trains on; None if it is not known.
-        model: the classifier of the config, see :func:`~.traced_step.build_classifier`.
+        model: the classifier of the config, see :func:`~.planned_model.build_classifier`.
         processes: number of planning processes, on Linux. With more than one, this process must not
             have run a backward pass, since torch cannot be forked after one.
 

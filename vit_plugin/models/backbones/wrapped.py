@@ -1,13 +1,16 @@
 """The base class of backbones that wrap a model of another library (timm, transformers)."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from mmengine.logging import print_log
 from torch import Tensor
 from typing_extensions import Self
 
 from vit_plugin.errors import ConfigError
 
+from ..layers.map_sizes import find_size_mismatch
 from ..loadable_module import LoadableModule
 
 
@@ -17,13 +20,17 @@ class WrappedBackbone(LoadableModule):
     Attributes:
         library: the library's name, as in ``vit-plugin convert --to timm``.
         frozen: the names of the modules that are fully frozen.
+        in_channels: channels of the images.
         channels: channels of each output.
+        strides: pixels per element of each output map, as stated or measured.
         num_layers: number of possible outputs: blocks of an encoder of one width, or stages.
     """
 
     library: ClassVar[str]
     frozen: tuple[str, ...] = ()
+    in_channels: int
     channels: tuple[int, ...]
+    strides: tuple[int, ...]
     num_layers: int
     out_type: str
 
@@ -88,3 +95,15 @@ class WrappedBackbone(LoadableModule):
                 f'{description}, {-num_outputs} to {num_outputs - 1}.'
             )
         return {index % num_outputs for index in indices}
+
+    def warn_of_other_strides(self, model_name: str) -> None:
+        """Log a warning if a map of the model has another size than its stride states."""
+        if self.out_type == 'pooled':
+            return
+        if mismatch := find_size_mismatch(self, self.strides, self.in_channels):
+            print_log(
+                f'{type(self).__name__} {model_name} returns {mismatch}: take another model for '
+                'boxes and masks.',
+                'current',
+                logging.WARNING,
+            )

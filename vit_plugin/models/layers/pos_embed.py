@@ -16,43 +16,10 @@ from vit_plugin.arguments.fields import Pair
 from vit_plugin.errors import ConfigError
 
 from .block_cfg import Grid, RelativeForm
+from .grid_resize import Interpolation, resize_grid
 from .rotary import RotaryCfg
 
 EXTRA_STATE = '_extra_state'  # torch's key for the result of `get_extra_state`
-
-Interpolation = Literal[
-    'bilinear', 'bicubic', 'bicubic_dinov2', 'bicubic_mmpretrain', 'bilinear_mmpretrain'
-]
-# Name -> how a table is resampled to another grid, as arguments of
-# `torch.nn.functional.interpolate`.
-TABLE_INTERPOLATIONS: dict[str, dict] = {
-    # The authors' method, scipy.ndimage.zoom(order=1). The end points stay in place.
-    'bilinear': dict(mode='bilinear', align_corners=True),
-    # The method of timm and DeiT. The filter matters if the grid shrinks.
-    'bicubic': dict(mode='bicubic', align_corners=False, antialias=True),
-    # The method of DINOv2 without registers: no filter, and a scale as if the new side were 0.1
-    # larger (facebookresearch/dinov2 `vision_transformer.py`, `interpolate_offset`).
-    'bicubic_dinov2': dict(mode='bicubic', align_corners=False, offset=0.1),
-    # MMPretrain's methods, without a filter (mmpretrain `embed.py`, `resize_pos_embed`).
-    'bicubic_mmpretrain': dict(mode='bicubic', align_corners=False),
-    'bilinear_mmpretrain': dict(mode='bilinear', align_corners=False),
-}
-
-
-def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bilinear') -> Tensor:
-    """Resample a table (1, h*w, C) between grids (h, w). Equal grids return the table itself."""
-    method = dict(TABLE_INTERPOLATIONS[interpolate_mode])
-    # In an export, the new size may be dynamic: a comparison would fix it.
-    if not any(isinstance(side, torch.SymInt) for side in new) and old == new:
-        return table
-    offset = method.pop('offset', None)
-    target = dict(size=new)
-    if offset is not None:
-        scales = ((after + offset) / before for after, before in zip(new, old, strict=True))
-        target = dict(scale_factor=tuple(scales))
-    image = table.unflatten(1, old).permute(0, 3, 1, 2)  # (1, C, h, w)
-    image = F.interpolate(image.float(), **target, **method)
-    return image.to(table.dtype).flatten(2).transpose(1, 2)  # (1, h'*w', C)
 
 
 class PosEmbed(nn.Module):
@@ -63,8 +30,9 @@ class PosEmbed(nn.Module):
         embed_dims: width of the tokens.
         num_prefix_tokens: number of tokens before the patches, such as the class token.
         interpolate_mode: how a learned table is resampled to other grids, a key of
-            ``TABLE_INTERPOLATIONS``. The types ``'none'`` and ``'sincos2d'`` accept and ignore it,
-            since the configs of published models also give it where there is no table.
+            :data:`~vit_plugin.models.layers.grid_resize.TABLE_INTERPOLATIONS`. The types
+            ``'none'`` and ``'sincos2d'`` accept and ignore it, since the configs of published
+            models also give it where there is no table.
         prefix_rows: whether a learned table has rows for the tokens before the patches.
             big_vision's tables do not. ``'none'`` and ``'sincos2d'`` ignore it, too.
         source_grid: grid (h, w) of the table in foreign checkpoints to load. Only needed if it is

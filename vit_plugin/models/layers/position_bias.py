@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .attention import Attention
 from .block_cfg import BlockCfg, Grid, RelativePositions
-from .pos_embed import resize_grid
+from .grid_resize import resize_grid
 
 # How a table is resampled to another grid, as in transformers' BEiT and MiDaS v3.1
 # (arXiv:2307.14460).

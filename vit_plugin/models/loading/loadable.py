@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import Any
 
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from vit_plugin.arguments.fields import InitConfig
 from vit_plugin.errors import ConfigError, first_line, is_out_of_memory, naming
@@ -19,7 +18,7 @@ from vit_plugin.weights.opening import Checkpoint, Source, read_source
 from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import Report, shortened_list
-from vit_plugin.weights.rules import GRID, check_real
+from vit_plugin.weights.rules import GRID
 
 from ..layers.attention_pool import AttentionPool
 from ..loadable_module import LoadableModule
@@ -28,6 +27,7 @@ from .adapted_weights import AdaptedWeights
 from .consistency import compare_named_model
 from .hooks import fit_backbone, fit_classifier, shard_like, without_prefix
 from .stem_weights import find_stem_weights
+from .value_checks import check_finite, check_floating_point
 
 
 class LoadableBackbone(LoadableModule):
@@ -112,36 +112,50 @@ def load_weights(
                 'source_grid; leave them out.'
             )
         tensors, report = of_stem
+        loaded = [*tensors]
         check_finite(tensors.items(), origin)
-        is_meta = any(targets[ours].is_meta for ours in tensors)
-        loaded = {
-            names[ours]: shard_like(value, targets[ours], copy=is_meta)
-            for ours, value in tensors.items()
-        }
-        model.load_state_dict(loaded, strict=False, assign=is_meta)
-        _note_empty(report, targets)
-        return report
-    numerics = compare_named_model(backbone, origin)
-    pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
-    weights = recognize(source_weights, targets)
-    adapted = AdaptedWeights(
-        backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics
-    )
-    report = adapted.report
-    used = report.matched.items()
-    check_finite(((ours, weights.theirs[key]) for ours, keys in used for key in keys), origin)
-    # Load one block at a time (two parts of the name, such as blocks.3), so that the complete file
-    # is never in memory. Meta tensors can only be replaced.
-    groups = groupby(report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
-    # Without its grid, the hook would take a position table as that of a square.
-    grid = {names[GRID]: adapted[GRID]} if GRID in adapted else {}
-    for (_, is_meta), group in groups:
-        loaded = grid | {
-            names[ours]: shard_like(adapted[ours], targets[ours], copy=is_meta) for ours in group
-        }
-        model.load_state_dict(loaded, strict=False, assign=is_meta)
+    else:
+        numerics = compare_named_model(backbone, origin)
+        pool = next((part for part in model.modules() if isinstance(part, AttentionPool)), None)
+        weights = recognize(source_weights, targets)
+        tensors = AdaptedWeights(
+            backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics
+        )
+        report = tensors.report
+        loaded = [*report.matched]
+        used = report.matched.items()
+        check_finite(((ours, weights.theirs[key]) for ours, keys in used for key in keys), origin)
+    _load_by_block(model, names, targets, tensors, loaded)
     _note_empty(report, targets)
     return report
+
+
+def _load_by_block(
+    model: nn.Module,
+    names: Mapping[str, str],
+    targets: Mapping[str, Tensor],
+    tensors: Weights,
+    loaded: Iterable[str],
+) -> None:
+    """Load tensors one block at a time, so that the complete file is never in memory.
+
+    Args:
+        model: the model.
+        names: our name of each of its tensors -> the model's name.
+        targets: its tensors, by our names.
+        tensors: the values, by our names. Each may be computed on access.
+        loaded: our names of the tensors to load.
+    """
+    # Without its grid, the hook would take a position table as that of a square.
+    grid = {names[GRID]: tensors[GRID]} if GRID in tensors else {}
+    # The parts of a block have the same first two parts of the name, such as blocks.3. Meta tensors
+    # can only be replaced.
+    groups = groupby(loaded, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
+    for (_, is_meta), group in groups:
+        values = {
+            names[ours]: shard_like(tensors[ours], targets[ours], copy=is_meta) for ours in group
+        }
+        model.load_state_dict(grid | values, strict=False, assign=is_meta)
 
 
 def _note_empty(report: Report, targets: Mapping[str, Tensor]) -> None:
@@ -180,35 +194,6 @@ def load_trained(model: nn.Module, checkpoint: Checkpoint) -> None:
     check_finite(model.state_dict().items(), source)
 
 
-def overflow_remedy(dtype: str | None) -> str:
-    """The end of the message of :func:`check_finite` if a conversion to ``dtype`` overflowed."""
-    return f'--dtype {dtype} cannot hold its values: give bfloat16 or float32'
-
-
-def check_finite(
-    weights: Iterable[tuple[str, Any]],
-    source: str,
-    remedy: str = 'give one that was saved before its training failed',
-) -> None:
-    """Raise a ``ConfigError`` for weights that are infinite or NaN.
-
-    Args:
-        weights: names and tensors.
-        source: their source, for the message.
-        remedy: the end of the message.
-    """
-    for name, value in weights:
-        value = value.to_local() if isinstance(value, DTensor) else value
-        # Check the sum first, which is faster.
-        if not isinstance(value, Tensor) or value.is_meta or value.sum().isfinite():
-            continue
-        if not value.isfinite().all():
-            file = f' {source!r}' if source else ''
-            raise ConfigError(
-                f'The checkpoint{file} has infinite values or NaN in {name!r}; {remedy}.'
-            )
-
-
 def check_start(model: nn.Module, weights: Weights) -> None:
     """Check weights for ``load_from``. MMEngine itself would only print a warning.
 
@@ -216,7 +201,7 @@ def check_start(model: nn.Module, weights: Weights) -> None:
 
     Raises:
         ConfigError: if the weights do not fit one of our backbones, see :func:`load_weights` and
-            :func:`check_floating_point`.
+            :func:`~vit_plugin.models.loading.value_checks.check_floating_point`.
     """
     check_floating_point(model, weights)
     for prefix, backbone in innermost(model, LoadableBackbone).items():
@@ -225,18 +210,6 @@ def check_start(model: nn.Module, weights: Weights) -> None:
             recognized = recognize(entries, targets)
             if recognized.is_own:  # the hook converts weights with other names, completely
                 AdaptedWeights(backbone, targets, recognized, complete=False)
-
-
-def check_floating_point(model: nn.Module, weights: Weights) -> None:
-    """Check that weights with the model's own names are floating point where the model's are.
-
-    Raises:
-        ConfigError: if one is not.
-    """
-    for name, target in model.state_dict().items():
-        value = weights.get(name)
-        if isinstance(value, Tensor) and isinstance(target, Tensor) and target.is_floating_point():
-            check_real(name, value)
 
 
 def find_backbone(model: nn.Module, kind: type = LoadableBackbone) -> tuple[str, Any]:

@@ -14,7 +14,9 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import build_activation
-from .stem import LayerMaps, Stem, StemOptions, pad_to_multiple
+from .layer_maps import LayerMaps
+from .padding import pad_to_multiple
+from .stem import Stem, StemOptions
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
 
@@ -52,19 +54,11 @@ class ConvEmbed(Stem):
         patch_size: PositiveInt = 1,
         **kwargs: Unpack[StemOptions],
     ) -> None:
-        kernels = kernel_sizes or strides
-        if not len(channels) == len(strides) == len(kernels):
-            raise ConfigError(
-                f'patch_embed: channels has {len(channels)} values, strides has {len(strides)} and '
-                f'kernel_sizes has {len(kernels)}; give one of each for every convolution.'
-            )
-        pairs = list(zip(kernels, strides, strict=True))
-        if any(kernel < stride or (stride == 1 and kernel % 2 == 0) for kernel, stride in pairs):
-            raise ConfigError(
-                f'patch_embed: kernel_sizes={kernel_sizes} do not fit strides={strides}; give '
-                'kernels at least as large as their strides, and odd where the stride is 1.'
-            )
-        padding = tuple((kernel - 1) // 2 if kernel > stride else 0 for kernel, stride in pairs)
+        kernels = _checked_kernels(channels, strides, kernel_sizes)
+        padding = tuple(
+            (kernel - 1) // 2 if kernel > stride else 0
+            for kernel, stride in zip(kernels, strides, strict=True)
+        )
         reductions = [math.prod(strides[: i + 1]) for i in range(len(strides))]
         kwargs.setdefault('projection', False)
         super().__init__(
@@ -90,3 +84,24 @@ class ConvEmbed(Stem):
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return self.backbone(pad_to_multiple(images, self.feature_strides[-1]))
+
+
+def _checked_kernels(
+    channels: Sequence[int], strides: Sequence[int], kernel_sizes: Sequence[int] | None
+) -> Sequence[int]:
+    """The kernels, by default as large as the strides. For the errors see :class:`ConvEmbed`."""
+    kernels = kernel_sizes or strides
+    if not len(channels) == len(strides) == len(kernels):
+        raise ConfigError(
+            f'patch_embed: channels has {len(channels)} values, strides has {len(strides)} and '
+            f'kernel_sizes has {len(kernels)}; give one of each for every convolution.'
+        )
+    if any(
+        kernel < stride or (stride == 1 and kernel % 2 == 0)
+        for kernel, stride in zip(kernels, strides, strict=True)
+    ):
+        raise ConfigError(
+            f'patch_embed: kernel_sizes={kernel_sizes} do not fit strides={strides}; give '
+            'kernels at least as large as their strides, and odd where the stride is 1.'
+        )
+    return kernels

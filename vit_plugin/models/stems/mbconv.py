@@ -12,7 +12,8 @@ from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
 from ..layers.recompute import Recompute
-from .stem import LayerMaps, Stem, StemOptions
+from .layer_maps import LayerMaps
+from .stem import Stem, StemOptions
 
 Two = Field(min_length=2, max_length=2)  # one value for each stage
 

@@ -16,7 +16,8 @@ from vit_plugin.registry import MODELS
 
 from ..layers.numerics import Numerics, build_activation, build_map_norm
 from ..layers.std_conv import StdConv2d
-from .stem import LayerMaps, Stem, StemOptions
+from .layer_maps import LayerMaps
+from .stem import Stem, StemOptions
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=2, max_length=6)]
 

@@ -20,7 +20,8 @@ from ..layers.conv_norm import ConvNorm
 from ..layers.numerics import Numerics, build_map_norm
 from ..layers.recompute import Recompute, recomputed
 from ..layers.std_conv import StdConv2d, max_pool
-from .stem import Stem, StemOptions, pad_to
+from .padding import pad_to
+from .stem import Stem, StemOptions
 
 EXPANSION = 4
 

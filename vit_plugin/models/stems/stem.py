@@ -3,10 +3,8 @@
 A stem is a linear layer on patches, or a CNN and then a linear layer on patches of its last map.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from collections.abc import Sequence
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
@@ -14,23 +12,14 @@ from vit_plugin.arguments.fields import InitConfig, NormConfig, OpenDict, Positi
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.weights.opening import Source, read_source
 from vit_plugin.weights.reading.lazy import Weights
-from vit_plugin.weights.report import Report, shortened_list
-from vit_plugin.weights.rules import check_real
+from vit_plugin.weights.report import Report
 
 from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_numerics
-from ..layers.recompute import Recompute, recomputed
-from ..layers.std_conv import has_dynamic_size, lecun_normal_
+from ..layers.recompute import Recompute
+from ..layers.std_conv import lecun_normal_
 from ..loadable_module import LoadableModule
-
-Padding = Literal['same', 'valid']
-# Padding -> number of patches along a side, from the sizes of the map and of a patch.
-PADDINGS: dict[str, Callable[[int, int], int]] = {
-    'same': lambda size, patch: -(-size // patch),
-    'valid': lambda size, patch: size // patch,
-}
-
-# Prefixes of a stem's names in a file of the stem, of a backbone and of a complete model.
-STEM_PREFIXES = ('', 'patch_embed.', 'backbone.patch_embed.')
+from .own_weights import match_own_weights
+from .padding import PADDINGS, Padding, pad_to_multiple
 
 
 class StemOptions(TypedDict, total=False):
@@ -53,26 +42,6 @@ class StemCfg(OpenDict, total=False):
     type: str | type
     in_channels: PositiveInt
     patch_size: PositiveInt
-
-
-class LayerMaps(nn.ModuleList):
-    """Layers in order, each returning a map: (B, C, H, W) -> the maps (B, C_i, H_i, W_i).
-
-    Args:
-        layers: the layers.
-        with_cp: see :func:`~vit_plugin.models.layers.recompute.recomputed`.
-    """
-
-    def __init__(self, layers: Iterable[nn.Module], with_cp: Recompute = False) -> None:
-        super().__init__(layers)
-        self.with_cp = with_cp
-
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        maps = []
-        for layer in self:
-            x = recomputed(self.with_cp, layer, x)
-            maps.append(x)
-        return tuple(maps)
 
 
 class Stem(LoadableModule):
@@ -185,27 +154,7 @@ class Stem(LoadableModule):
         Raises:
             ConfigError: see :meth:`load`.
         """
-        targets = self.state_dict()
-        prefix = max(
-            STEM_PREFIXES, key=lambda prefix: sum(f'{prefix}{ours}' in weights for ours in targets)
-        )
-        wrong = [
-            ours
-            for ours, value in targets.items()
-            if (key := f'{prefix}{ours}') not in weights or weights[key].shape != value.shape
-        ]
-        if wrong:
-            raise ConfigError(
-                f'The checkpoint is not of this stem: {shortened_list(wrong)} are missing or of '
-                'another shape; give the file of a model with the same stem.'
-            )
-        for ours, value in targets.items():
-            if value.is_floating_point():
-                check_real(f'{prefix}{ours}', weights[f'{prefix}{ours}'])
-        matched: dict[str, tuple[str, ...]] = {ours: (f'{prefix}{ours}',) for ours in targets}
-        others = weights.keys() - {f'{prefix}{ours}' for ours in targets}
-        report = Report('vit_plugin', matched, ignored=dict.fromkeys(others, 'not of the stem'))
-        return {ours: weights[f'{prefix}{ours}'] for ours in targets}, report
+        return match_own_weights(self.state_dict(), weights)
 
     def is_cnn_checkpoint(self, weights: Weights) -> bool:
         """True if a file has only this stem's CNN, as its library publishes it, and no blocks."""
@@ -323,14 +272,3 @@ class Stem(LoadableModule):
                 f'of {self.stride} x {self.stride}: resize the images in the pipeline, or choose '
                 'an arch with a smaller patch.'
             )
-
-
-def pad_to_multiple(x: Tensor, size: int) -> Tensor:
-    """Pad a map (B, C, H, W) with zeros at the right and bottom to multiples of ``size``."""
-    return pad_to(x, [side + -side % size for side in x.shape[2:]])
-
-
-def pad_to(x: Tensor, size: Sequence[int]) -> Tensor:
-    """Pad a map (B, C, H, W) with zeros at the right and bottom to this height and width."""
-    bottom, right = size[0] - x.shape[2], size[1] - x.shape[3]
-    return F.pad(x, (0, right, 0, bottom)) if has_dynamic_size(x) or right or bottom else x

@@ -17,7 +17,8 @@ from vit_plugin.weights.report import Report
 from ..layers.map_sizes import find_size_mismatch
 from ..layers.recompute import Recompute
 from ..timm_weights import fit_timm, is_timm_checkpoint
-from .stem import Stem, StemOptions, pad_to_multiple
+from .padding import pad_to_multiple
+from .stem import Stem, StemOptions
 
 # Errors that timm raises for a model or an option that it does not have.
 TIMM_ERRORS = (RuntimeError, AttributeError, AssertionError, IndexError, TypeError, ValueError)

@@ -20,7 +20,7 @@ from .authors_arrays import (
     read_hgnet,
     read_points,
 )
-from .published_d_fine import detected_class_names
+from .published_fine_head import detected_class_names
 from .published_rt_detr import RESNET_LAYERS
 
 # No other decoder of these authors has this tensor.

@@ -18,8 +18,8 @@ from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory
 from vit_plugin.registry import MODELS
 
 from .fine_boxes import bin_values, decode_boxes, encode_boxes, expected_distances
-from .fine_decoder import LocationQuality
 from .fine_losses import distillation_loss, localization_loss
+from .location_quality import LocationQuality
 
 with needed_by('DFINEHead'):
     make_importable()

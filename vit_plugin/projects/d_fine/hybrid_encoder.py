@@ -86,12 +86,9 @@ class HybridEncoder(BaseModule):
                 f'HybridEncoder: in_channels={list(in_channels)} must all be {out_channels} with '
                 'projects=False.'
             )
-        if not {*attended} <= {*range(-1, last + 1)}:
-            raise ConfigError(
-                f'HybridEncoder: attended={list(attended)} must be from 0 to {last}, or -1.'
-            )
         self.in_channels, self.adds_maps = list(in_channels), kind.startswith('split')
-        self.attended = [i % (last + 1) for i in attended] if num_layers else []
+        attended_maps = _attended_maps(attended, last)
+        self.attended = attended_maps if num_layers else []
         if self.attended and out_channels % num_heads:
             raise ConfigError(
                 f'HybridEncoder: num_heads={num_heads} must divide out_channels={out_channels}.'
@@ -105,19 +102,21 @@ class HybridEncoder(BaseModule):
         self.attentions = nn.ModuleList(
             nn.ModuleList(layer() for _ in range(num_layers)) for _ in self.attended
         )
-        lateral_act = act if kind == 'csp' else 'Identity'
         fuse = partial(_fusion_block, kind, out_channels, depth, expansion, conv, act)
-        self.laterals = nn.ModuleList(
-            conv(out_channels, out_channels, 1, act=lateral_act) for _ in range(last)
-        )
-        self.top_down = nn.ModuleList(fuse() for _ in range(last))
+        self._build_fusion(last, out_channels, kind == 'csp', conv, fuse, act)
+
+    def _build_fusion(
+        self, steps: int, dims: int, is_csp: bool, conv: Any, fuse: Any, act: str
+    ) -> None:
+        """Build the top-down and the bottom-up layers, with a step for each map after the first."""
+        lateral_act = act if is_csp else 'Identity'
+        self.laterals = nn.ModuleList(conv(dims, dims, 1, act=lateral_act) for _ in range(steps))
+        self.top_down = nn.ModuleList(fuse() for _ in range(steps))
         self.downs = nn.ModuleList(
-            conv(out_channels, out_channels, 3, act=act, stride=2)
-            if kind == 'csp'
-            else _separable_down(out_channels, conv)
-            for _ in range(last)
+            conv(dims, dims, 3, act=act, stride=2) if is_csp else _separable_down(dims, conv)
+            for _ in range(steps)
         )
-        self.bottom_up = nn.ModuleList(fuse() for _ in range(last))
+        self.bottom_up = nn.ModuleList(fuse() for _ in range(steps))
 
     def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Fuse the maps of the backbone, see the class."""
@@ -146,6 +145,19 @@ class HybridEncoder(BaseModule):
     def _merge(self, first: Tensor, second: Tensor) -> Tensor:
         """The input of a fusion block, from two maps of the same size."""
         return first + second if self.adds_maps else torch.cat((first, second), dim=1)
+
+
+def _attended_maps(attended: Sequence[int], last: int) -> list[int]:
+    """The indices of maps with attention, from 0; ``last`` is that of the last map.
+
+    Raises:
+        ConfigError: for an index without a map.
+    """
+    if not {*attended} <= {*range(-1, last + 1)}:
+        raise ConfigError(
+            f'HybridEncoder: attended={list(attended)} must be from 0 to {last}, or -1.'
+        )
+    return [i % (last + 1) for i in attended]
 
 
 def _fusion_block(

@@ -134,25 +134,16 @@ class NoisedDETRHead(GroupedDETRHead):
         group_sizes = num_matched, layers[''].logits[..., 0].numel() - num_matched
         pairs_per_image = [min(cost.shape) for cost in costs[0]]
         for_boxes = Matched(joint, joint_count, group_sizes) if len(joint[0]) else None
-        losses = {
-            f'{name}loss_{key}': value
-            for (name, layer), pairs_of_layer in zip(
-                layers.items(), layer_pairs.unbind(1), strict=True
-            )
-            for key, value in self._layer_losses(
-                layer,
-                objects,
-                Matched(pairs_of_layer, count, group_sizes, pairs_per_image),
-                for_boxes,
-            ).items()
-        }
+        losses: dict[str, Tensor] = {}
+        for (prefix, layer), pairs in zip(layers.items(), layer_pairs.unbind(1), strict=True):
+            matched = Matched(pairs, count, group_sizes, pairs_per_image)
+            losses |= _named(prefix, self._layer_losses(layer, objects, matched, for_boxes))
         if noised is not None:
             noised_pairs = torch.stack((noised.queries, noised.objects))
             pairs_per_image = [noised.groups * len(image) for image in images]
             matched = Matched(noised_pairs, count * noised.groups, group_sizes, pairs_per_image)
-            for name, layer in self._layers_of(outputs, slice(None, num_noised)).items():
-                layer_losses = self._layer_losses(layer, objects, matched)
-                losses |= {f'dn_{name}loss_{key}': value for key, value in layer_losses.items()}
+            for prefix, layer in self._layers_of(outputs, slice(None, num_noised)).items():
+                losses |= _named(f'dn_{prefix}', self._layer_losses(layer, objects, matched))
         return losses
 
     def _noise_options(self) -> tuple[Any, ...]:
@@ -239,6 +230,11 @@ class NoisedDETRHead(GroupedDETRHead):
             matched: these queries and their objects.
         """
         return {}
+
+
+def _named(prefix: str, losses: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The losses of a layer by their names in the log."""
+    return {f'{prefix}loss_{key}': value for key, value in losses.items()}
 
 
 def layer_outputs(logits: Tensor, boxes: Tensor, **more: Tensor) -> InstanceData:

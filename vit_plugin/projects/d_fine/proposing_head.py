@@ -14,7 +14,8 @@ from vit_plugin.models.layers.conv_norm import ConvNorm
 from vit_plugin.projects.detr_family.decoder_memory import ANCHOR_MARGIN, DecoderMemory, ImageSizes
 from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching, MaxBoxes
 
-from .fine_decoder import DECODER_VARIANTS, MLP, FineDecoderCfg, FineDecoderLayer, position_mlp
+from .decoder_variants import DECODER_VARIANTS
+from .fine_decoder import MLP, FineDecoderCfg, FineDecoderLayer, position_mlp
 from .noised_objects import NoisedObjects
 
 with needed_by('RTDETRHead'):
@@ -87,20 +88,8 @@ class ProposingHead(NoisedDETRHead):
         )
         self.num_queries, self.in_channels = num_queries, list(in_channels)
         self.variant = DECODER_VARIANTS[variant]
-        layer_options: Section = dict(decoder or {})
-        num_layers = layer_options.pop('num_layers', 6)
-        num_points = layer_options.setdefault('num_points', [4] * len(self.in_channels))
-        if len(num_points) != len(self.in_channels):
-            raise ConfigError(
-                f'{type(self).__name__}: decoder.num_points={num_points} must have a '
-                f'number for each of {len(self.in_channels)} maps.'
-            )
         self._build_proposals()
-        self.position = position_mlp(embed_dims, self.variant)
-        self.layers = nn.ModuleList(
-            FineDecoderLayer(embed_dims, self.variant, **layer_options) for _ in range(num_layers)
-        )
-        self.fc_cls = nn.ModuleList(nn.Linear(embed_dims, num_classes) for _ in range(num_layers))
+        self._build_decoder(dict(decoder or {}))
 
     def _build_proposals(self) -> None:
         dims = self.embed_dims
@@ -118,6 +107,21 @@ class ProposingHead(NoisedDETRHead):
             self.noised_classes = nn.Embedding(
                 self.num_classes + 1, dims, padding_idx=self.num_classes
             )
+
+    def _build_decoder(self, options: Section) -> None:
+        num_layers = options.pop('num_layers', 6)
+        num_points = options.setdefault('num_points', [4] * len(self.in_channels))
+        if len(num_points) != len(self.in_channels):
+            raise ConfigError(
+                f'{type(self).__name__}: decoder.num_points={num_points} must have a '
+                f'number for each of {len(self.in_channels)} maps.'
+            )
+        dims, classes = self.embed_dims, self.num_classes
+        self.position = position_mlp(dims, self.variant)
+        self.layers = nn.ModuleList(
+            FineDecoderLayer(dims, self.variant, **options) for _ in range(num_layers)
+        )
+        self.fc_cls = nn.ModuleList(nn.Linear(dims, classes) for _ in range(num_layers))
 
     def box_mlp(self, outputs: int = 4) -> MLP:
         """The MLP from a query to a box, or to the change of a box."""

@@ -21,13 +21,14 @@ from .authors_arrays import (
     read_hgnet,
     read_points,
 )
-from .published_d_fine import detected_class_names
+from .published_fine_head import detected_class_names
 
 MARKS = (  # tensors that all of these models have
     'decoder.pre_bbox_head.layers.0.weight',
     'decoder.dec_score_head.0.weight',
 )
 ECDET_KEY = 'projections.2.conv.weight'  # only ECDet has this key, by our names
+GATED_MLP_KEY = 'bbox_head.layers.0.mlp.gate_up.weight'  # only DEIMv2 has this key, by our names
 MASK_KEY = 'bbox_head.masks.bias'  # only ECSeg has this key, by our names
 # Models with the lite encoder: its channels -> queries, image side in pixels.
 LITE_QUERIES_AND_SIDES = {64: (100, 320), 96: (150, 416), 112: (200, 640)}
@@ -163,24 +164,9 @@ def _encoder(published: Published, channels: Sequence[int]) -> Section:
 
 def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[Section, list[str]]:
     """The head, and the names of its classes."""
-    ours = published.ours
     rows, dims = published.shape('bbox_head.proposal_cls.weight')
-    if 'bbox_head.proposal_fc.weight' in ours:
-        variant = 'd_fine'
-    elif 'bbox_head.layers.0.mlp.gate_up.weight' in ours:
-        variant = 'deimv2'
-    else:
-        variant = 'ecdet'
-    points = read_points(published)
-    # An x and a y for each sampling point of each head.
-    num_offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
-    if variant == 'deimv2':  # SwiGLU, whose branches have half the channels each
-        width = 2 * published.shape('bbox_head.layers.0.mlp.down.weight')[1]
-    else:
-        width = published.shape('bbox_head.layers.0.mlp.0.weight')[0]
-    num_edge_mlps = published.count('bbox_head.fc_reg.')
-    layers = published.count('bbox_head.layers.')
-    has_noised_classes = 'bbox_head.noised_classes.weight' in ours
+    variant = _variant(published)
+    has_noised_classes = 'bbox_head.noised_classes.weight' in published.ours
     head = dict(
         type='vit_plugin.DFINEHead',
         num_classes=rows,
@@ -188,32 +174,56 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
         in_channels=list(channels),
         embed_dims=dims,
         variant=variant,
-        decoder=dict(
-            num_layers=layers,
-            num_heads=num_offsets // (2 * sum(points)),
-            num_points=points,
-            feedforward_channels=width,
-            gated='bbox_head.layers.0.gate.gate.weight' in ours,
-        ),
-        distributions=dict(
-            # The output has bins + 1 logits for each of four edges.
-            bins=published.shape('bbox_head.fc_reg.0.layers.2.weight')[0] // 4 - 1,
-            up=float(ours['bbox_head.up']),
-            scale=float(ours['bbox_head.scale']),
-            shared=num_edge_mlps < layers or _is_shared(published),
-        ),
+        decoder=_decoder(published),
+        distributions=_distributions(published),
         noise=dict(number=100 if has_noised_classes else 0),
     )
-    if variant == 'd_fine' and is_rarer_model(
-        published, word='deim', usual='dfine', title='a D-FINE that DEIM trained'
-    ):
-        head['variant'] = 'd_fine_deim'
-    if head['variant'] != 'd_fine':
+    if variant != 'd_fine':
         head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')
     return head, detected_class_names(published, rows)
 
 
-def _is_shared(published: Published) -> bool:
+def _variant(published: Published) -> str:
+    """The row of ``DECODER_VARIANTS``."""
+    if 'bbox_head.proposal_fc.weight' in published.ours:
+        title = 'a D-FINE that DEIM trained'
+        is_deim = is_rarer_model(published, word='deim', usual='dfine', title=title)
+        return 'd_fine_deim' if is_deim else 'd_fine'
+    return 'deimv2' if GATED_MLP_KEY in published.ours else 'ecdet'
+
+
+def _decoder(published: Published) -> Section:
+    """The ``decoder`` of a head, see ``FineDecoderCfg``."""
+    layer, points = 'bbox_head.layers.0', read_points(published)
+    # An x and a y for each sampling point of each head.
+    num_offsets = published.shape(f'{layer}.cross_attn.sampling_offsets.weight')[0]
+    if GATED_MLP_KEY in published.ours:  # SwiGLU, whose branches have half the channels each
+        width = 2 * published.shape(f'{layer}.mlp.down.weight')[1]
+    else:
+        width = published.shape(f'{layer}.mlp.0.weight')[0]
+    return dict(
+        num_layers=published.count('bbox_head.layers.'),
+        num_heads=num_offsets // (2 * sum(points)),
+        num_points=points,
+        feedforward_channels=width,
+        gated=f'{layer}.gate.gate.weight' in published.ours,
+    )
+
+
+def _distributions(published: Published) -> Section:
+    """The ``distributions`` of a ``DFINEHead``."""
+    ours, num_edge_mlps = published.ours, published.count('bbox_head.fc_reg.')
+    lacks_mlps = num_edge_mlps < published.count('bbox_head.layers.')
+    return dict(
+        # The output has bins + 1 logits for each of four edges.
+        bins=published.shape('bbox_head.fc_reg.0.layers.2.weight')[0] // 4 - 1,
+        up=float(ours['bbox_head.up']),
+        scale=float(ours['bbox_head.scale']),
+        shared=lacks_mlps or _repeats_mlp(published),
+    )
+
+
+def _repeats_mlp(published: Published) -> bool:
     """Whether the file stores the same MLP for the distributions of several layers."""
     first, second = (f'bbox_head.fc_reg.{i}.layers.2.weight' for i in range(2))
     ours = published.ours

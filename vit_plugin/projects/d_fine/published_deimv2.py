@@ -1,7 +1,6 @@
 """Read DEIMv2 as transformers saves it, on DINOv3 or on HGNetV2.
 
-``published_d_fine.py`` has the functions that D-FINE shares, and explains how each field of the
-config must be touched.
+``published_d_fine.py`` explains how each field of the config must be touched.
 """
 
 from collections.abc import Sequence
@@ -11,18 +10,14 @@ from vit_plugin.arguments.fields import Count, PositiveInt, Section
 from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
-from vit_plugin.weights.published_encoder import dinov3_rotary, encoder_section
+from vit_plugin.weights.published_encoder import encoder_section
+from vit_plugin.weights.published_positions import dinov3_rotary
 from vit_plugin.weights.transformers_config import inner_backbone, output_stages
 
 from .d_fine_kinds import DEIMV2_KIND, HGNET_L, HGNET_V2_KIND
-from .published_d_fine import (
-    activation,
-    convert_fine_head,
-    convert_hgnet,
-    detector_config,
-    fusion_options,
-    hybrid_encoder,
-)
+from .published_d_fine import activation, detector_config, fusion_options, hybrid_encoder
+from .published_fine_head import convert_fine_head
+from .published_hgnet import convert_hgnet
 
 DINOV3 = ENCODER_KINDS['dinov3_vit'].config
 # A field for backbones alone: an additional output, which no detector uses.

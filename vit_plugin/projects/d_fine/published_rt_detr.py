@@ -1,7 +1,6 @@
 """Read RT-DETR and RT-DETRv2 as transformers saves them.
 
-``published_d_fine.py`` has the functions that D-FINE shares, and explains how each field of the
-config must be touched.
+``published_d_fine.py`` explains how each field of the config must be touched.
 """
 
 from collections.abc import Sequence
@@ -12,7 +11,8 @@ from vit_plugin.weights.published import Published
 from vit_plugin.weights.transformers_config import inner_backbone, output_stages
 
 from .d_fine_kinds import RESNET_D50, RESNET_D_KIND, RT_DETR_KIND, RT_DETR_V2_KIND
-from .published_d_fine import convert_head, detector_config, hybrid_encoder
+from .published_d_fine import detector_config, hybrid_encoder
+from .published_fine_head import convert_head
 
 # ``model_type`` -> the fields of the config, and the supported class.
 RT_DETR_KINDS = {

@@ -151,11 +151,24 @@ class DPTDepthHead(DepthHead):
                 'DPTDepthHead: in_channels, strides and level_channels, if given, have one '
                 f'value for each map, but {" and ".join(str(len(values)) for values in per_map)}.'
             )
+        self._build_levels(strides, readout_type, level_channels, channels)
+        self.fusion = nn.ModuleList(Fusion(channels, norm_cfg) for _ in strides)
+        self.fusion[0].unit1.requires_grad_(False)  # DDP would wait for its gradient
+        self.conv1 = nn.Conv2d(channels, channels // 2, 3, padding=1)
+        self.conv2 = nn.Conv2d(channels // 2, head_channels, 3, padding=1)
+        self.conv3 = nn.Conv2d(head_channels, 1, 1)
+
+    def _build_levels(
+        self,
+        strides: Sequence[int],
+        readout_type: Readout,
+        level_channels: Sequence[int] | None,
+        channels: int,
+    ) -> None:
+        """Build the layers from each map to the fusion."""
         self.reassemble, self.convs = nn.ModuleList(), nn.ModuleList()
-        for i, (width, factor) in enumerate(
-            zip(in_channels, upsampling_factors(strides), strict=True)
-        ):
-            is_from_tokens = strides[i] == self.stride
+        for i, factor in enumerate(upsampling_factors(strides)):
+            width, is_from_tokens = self.in_channels[i], strides[i] == self.stride
             is_unchanged = factor == 1 and not is_from_tokens
             default_channels = width if is_unchanged else channels
             out_channels = level_channels[i] if level_channels else default_channels
@@ -168,11 +181,6 @@ class DPTDepthHead(DepthHead):
             layer = nn.Identity() if is_unchanged else Reassemble(width, out_channels, read, factor)
             self.reassemble.append(layer)
             self.convs.append(nn.Conv2d(out_channels, channels, 3, padding=1, bias=False))
-        self.fusion = nn.ModuleList(Fusion(channels, norm_cfg) for _ in strides)
-        self.fusion[0].unit1.requires_grad_(False)  # DDP would wait for its gradient
-        self.conv1 = nn.Conv2d(channels, channels // 2, 3, padding=1)
-        self.conv2 = nn.Conv2d(channels // 2, head_channels, 3, padding=1)
-        self.conv3 = nn.Conv2d(head_channels, 1, 1)
 
     def forward(self, inputs: Sequence[Tensor]) -> Tensor:
         """Maps (B, C_i, h_i, w_i), the finest first -> depth or disparity (B, 1, H, W).

@@ -61,40 +61,51 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
         head['loss_decode'] = dict(type='vit_plugin.ScaleShiftInvariantLoss')
     with torch.device('meta'):  # without weights: only its channels and strides are read
         built = VisionTransformer(**backbone)
-    levels = range(published.count('neck.convs.'))
-    level_channels = [published.shape(f'neck.convs.{i}.weight')[1] for i in levels]
-    fusion_channels = published.shape('neck.convs.0.weight')[0]
-    config.check_agreement(neck_hidden_sizes=level_channels, fusion_hidden_size=fusion_channels)
-    config.require('head_in_index', -1, len(level_channels) - 1)  # the finest map is the last one
-    if len(level_channels) != len(built.channels):
-        raise ConfigError(
-            f'its backbone returns {len(built.channels)} maps, and its head takes '
-            f'{len(level_channels)}; give the complete folder'
-        )
-    num_cnn_maps = len(built.stem_maps)
-    if level_channels[:num_cnn_maps] != [*built.channels[:num_cnn_maps]]:
-        shown = ' and '.join(map(str, built.channels[:num_cnn_maps]))
-        raise config.unsupported(
-            'neck_hidden_sizes', why=f'but the maps of its CNN have {shown} channels'
-        )
-    head |= dict(
-        type='vit_plugin.DPTDepthHead',
-        in_channels=list(built.channels),
-        strides=list(built.strides),
-        level_channels=level_channels,
-        channels=fusion_channels,
-    )
+    head |= _head_channels(published, config, built)
     model = dict(
         type='DepthEstimator',
         backbone=dict(type='vit_plugin.VisionTransformer', **backbone),
         decode_head=head,
         test_cfg=dict(mode='whole'),
     )
-    pixels = published.pixels(backbone['img_size'])
+    return _settings(published, model, built.patch_embed.stride), []
+
+
+def _head_channels(
+    published: Published, config: ForeignConfig, backbone: VisionTransformer
+) -> Section:
+    """The arguments of the head about its maps, compared with those of the backbone."""
+    levels = range(published.count('neck.convs.'))
+    level_channels = [published.shape(f'neck.convs.{i}.weight')[1] for i in levels]
+    fusion_channels = published.shape('neck.convs.0.weight')[0]
+    config.check_agreement(neck_hidden_sizes=level_channels, fusion_hidden_size=fusion_channels)
+    config.require('head_in_index', -1, len(level_channels) - 1)  # the finest map is the last one
+    if len(level_channels) != len(backbone.channels):
+        raise ConfigError(
+            f'its backbone returns {len(backbone.channels)} maps, and its head takes '
+            f'{len(level_channels)}; give the complete folder'
+        )
+    cnn_channels = [*backbone.channels[: len(backbone.stem_maps)]]
+    if level_channels[: len(cnn_channels)] != cnn_channels:
+        shown = ' and '.join(map(str, cnn_channels))
+        raise config.unsupported(
+            'neck_hidden_sizes', why=f'but the maps of its CNN have {shown} channels'
+        )
+    return dict(
+        type='vit_plugin.DPTDepthHead',
+        in_channels=list(backbone.channels),
+        strides=list(backbone.strides),
+        level_channels=level_channels,
+        channels=fusion_channels,
+    )
+
+
+def _settings(published: Published, model: Section, patch: int) -> Section:
+    """The complete config, with a test pipeline that resizes like transformers."""
+    pixels = published.pixels(model['backbone']['img_size'])
     settings = segmentor_settings(model, [], **pixels)
     transforms: list[Section] = settings['test_dataloader']['dataset']['pipeline']
     if get_typed(published.processor, 'keep_aspect_ratio', bool, False):
-        patch = built.patch_embed.stride
         multiple = get_typed(published.processor, 'ensure_multiple_of', PositiveInt, patch)
         # After the resize, which is the second transform. Sides are rounded up to a multiple, in
         # transformers to the nearest one.
@@ -102,7 +113,7 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
         transforms.insert(2, dict(type='ResizeToMultiple', size_divisor=divisor))
     else:
         transforms[1] = dict(type='Resize', scale=pixels['size'], keep_ratio=False)
-    return settings, []
+    return settings
 
 
 def _dpt(published: Published, config: ForeignConfig) -> tuple[Section, Section]:

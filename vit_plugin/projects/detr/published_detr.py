@@ -16,9 +16,9 @@ from vit_plugin.projects.detr_family.published_classes import DetectorClasses, n
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published, get_typed
 from vit_plugin.weights.published_settings import detector_settings
-from vit_plugin.weights.transformers_config import inner_backbone
 
-from .detr_kinds import DETR_KINDS, TIMM_BACKBONE_KIND
+from .detr_kinds import DETR_KINDS
+from .published_resnet import find_timm_config, read_resnet
 
 # ``model_type`` -> the class of MMDetection.
 DETECTOR_NAMES = {
@@ -28,18 +28,7 @@ DETECTOR_NAMES = {
 }
 DEFORMABLE = 'deformable_detr'
 REFERENCE_DIMS = 256  # MMDetection hard-codes this width for encoded reference points
-# timm's names of the maps that a ResNet returns.
-RESNET_STAGES = ['act1', 'layer1', 'layer2', 'layer3', 'layer4']
-DILATABLE_DEPTHS = (50, 101, 152)  # that `FrozenResNet` can dilate (bottlenecks only)
 MAX_BOXES = 100  # boxes per image of models with sigmoid scores
-# (blocks per stage, whether they are bottlenecks) -> depth of the ResNet.
-RESNET_DEPTHS: dict[tuple[tuple[int, ...], bool], int] = {
-    ((2, 2, 2, 2), False): 18,
-    ((3, 4, 6, 3), False): 34,
-    ((3, 4, 6, 3), True): 50,
-    ((3, 4, 23, 3), True): 101,
-    ((3, 8, 36, 3), True): 152,
-}
 
 
 def detr(published: Published) -> tuple[Section, list[str]] | None:
@@ -55,7 +44,7 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
     config = published.described_by(DETR_KINDS[published.model_type], class_name)
     if config is None:
         return None
-    timm_config = _timm_config(config)
+    timm_config = find_timm_config(config)
     is_deformable = published.model_type == DEFORMABLE
     two_stages = is_deformable and config['two_stage']
     levels = published.shape('level_embed')[0] if is_deformable else 1
@@ -121,17 +110,6 @@ def _head(published: Published, num_queries: int) -> tuple[Section, list[str]]:
     return head, classes.names
 
 
-def _timm_config(config: ForeignConfig) -> ForeignConfig | None:
-    """The config of the backbone, a timm ResNet.
-
-    None if only its name is given, as in files of 4.x.
-    """
-    if config.content.get('backbone_config') is None:
-        config.require('use_timm_backbone', True, None)
-        return None
-    return inner_backbone(config, {'timm_backbone': TIMM_BACKBONE_KIND}, {})
-
-
 def _before_encoder(
     published: Published,
     config: ForeignConfig,
@@ -144,23 +122,14 @@ def _before_encoder(
     Args:
         published: the weights.
         config: the config of the detector.
-        timm_config: see :func:`_timm_config`.
+        timm_config: see :func:`~.published_resnet.find_timm_config`.
         dims: channels of the queries.
         levels: number of maps that the encoder reads.
     """
-    blocks = tuple(published.count(f'backbone.layer{i}.') for i in range(1, 5))
-    depth = RESNET_DEPTHS.get((blocks, 'backbone.layer1.0.conv3.weight' in published.ours))
-    if depth is None:
-        raise ConfigError(f'its backbone is not a known ResNet, with {blocks} blocks; give another')
     is_deformable = published.model_type == DEFORMABLE
     stages = range(4 - min(levels, 3), 4)  # further levels are made from the last stage
     return dict(
-        backbone=dict(
-            type='vit_plugin.FrozenResNet',
-            depth=depth,
-            out_indices=list(stages),
-            dilated=_is_dilated(config, timm_config, depth, [i + 1 for i in stages]),
-        ),
+        backbone=read_resnet(published, config, timm_config, stages),
         neck=dict(
             type='ChannelMapper',
             in_channels=[
@@ -182,45 +151,6 @@ def _before_encoder(
     )
 
 
-def _is_dilated(
-    config: ForeignConfig, timm_config: ForeignConfig | None, depth: int, stages: list[int]
-) -> bool:
-    """Whether the last stage keeps the stride of the previous one.
-
-    Args:
-        config: the config of the detector.
-        timm_config: see :func:`_timm_config`.
-        depth: depth of the ResNet, by its weights.
-        stages: the stages, from 1, whose maps the detector reads.
-    """
-    config.require('num_channels', 3)
-    if timm_config is None:
-        config.require('backbone', None, f'resnet{depth}')
-        config.require('backbone_kwargs', None, {})
-        return bool(config.get('dilation', bool | None))
-    config.ignore('dilation', 'backbone', 'use_timm_backbone')
-    if str(timm_config.get('backbone', str | None)).partition('.')[0] != f'resnet{depth}':
-        raise timm_config.unsupported(
-            'backbone', why=f'where its weights are those of a resnet{depth}'
-        )
-    returned = [
-        i % len(RESNET_STAGES) for i in timm_config.get('out_indices', Sequence[int] | None) or [-1]
-    ]
-    # DETR uses only the last of the returned maps.
-    if (returned[-1:] if stages == [4] else returned) != stages:
-        raise timm_config.unsupported('out_indices', why=f'where the maps {stages} are read')
-    timm_config.check_agreement(
-        stage_names=RESNET_STAGES, out_features=[RESNET_STAGES[i] for i in returned]
-    )
-    timm_config.require('output_stride', None, 16, 32)
-    dilated = timm_config.get('output_stride', int | None) == 16
-    if dilated and depth not in DILATABLE_DEPTHS:
-        raise timm_config.unsupported(
-            'output_stride', why=f'which a resnet{depth} here does not have'
-        )
-    return dilated
-
-
 def _check_weights(published: Published) -> None:
     """Raise a ``ConfigError`` if MMDetection's detector has no place for some of the weights."""
     if unused := published.ours.unused_keys():
@@ -239,46 +169,53 @@ def _coder(
         dims: channels of the queries.
         levels: number of maps that the encoder reads.
     """
-    kind, is_decoder = published.model_type, coder == 'decoder'
     heads = config.get(f'{coder}_attention_heads', PositiveInt)
     if dims % heads:
         raise config.unsupported(
             f'{coder}_attention_heads', why=f'which must divide {dims} channels'
         )
-    shared = dict(embed_dims=dims, num_heads=heads)
-    drop, attn_drop = (config.get(name, Fraction) for name in ('dropout', 'attention_dropout'))
-    plain = dict(shared, attn_drop=attn_drop, dropout_layer=dict(type='Dropout', drop_prob=drop))
-    attentions: Section = dict(self_attn_cfg=plain, cross_attn_cfg=plain)
-    if kind == 'conditional_detr' and is_decoder:
-        attentions = {
-            f'{part}_attn_cfg': dict(
-                shared, attn_drop=attn_drop, proj_drop=drop, cross_attn=part == 'cross'
-            )
-            for part in ('self', 'cross')
-        }
-    if kind == DEFORMABLE:
-        name = 'cross_attn' if is_decoder else 'self_attn'
-        rows = published.shape(f'{coder}.layers.0.{name}.attention_weights.weight')[0]
-        points = rows // (heads * levels)
-        config.check_agreement(**{f'{coder}_n_points': points})
-        attentions[f'{name}_cfg'] = dict(shared, num_levels=levels, num_points=points, dropout=drop)
-    if not is_decoder:
-        del attentions['cross_attn_cfg']
     width = published.shape(f'{coder}.layers.0.ffn.layers.0.0.weight')[0]
     layers = published.count(f'{coder}.layers.')
     config.check_agreement(**{f'{coder}_layers': layers, f'{coder}_ffn_dim': width})
     return dict(
         num_layers=layers,
         layer_cfg=dict(
-            attentions,
+            _attentions(published, config, coder, dict(embed_dims=dims, num_heads=heads), levels),
             ffn_cfg=dict(
                 embed_dims=dims,
                 feedforward_channels=width,
-                ffn_drop=drop,
+                ffn_drop=config.get('dropout', Fraction),
                 act_cfg=dict(type='ReLU', inplace=True),
             ),
         ),
     )
+
+
+def _attentions(
+    published: Published, config: ForeignConfig, coder: str, shared: Section, levels: int
+) -> Section:
+    """The attention of a layer of the encoder, or the two of a layer of the decoder.
+
+    ``shared`` has the arguments that all of them take; for the others see :func:`_coder`.
+    """
+    kind, is_decoder = published.model_type, coder == 'decoder'
+    drop, attn_drop = (config.get(name, Fraction) for name in ('dropout', 'attention_dropout'))
+    if kind == 'conditional_detr' and is_decoder:
+        plain = dict(shared, attn_drop=attn_drop, proj_drop=drop)
+        return dict(
+            self_attn_cfg=dict(plain, cross_attn=False), cross_attn_cfg=dict(plain, cross_attn=True)
+        )
+    plain = dict(shared, attn_drop=attn_drop, dropout_layer=dict(type='Dropout', drop_prob=drop))
+    attentions: Section = dict(self_attn_cfg=plain)
+    if is_decoder:
+        attentions['cross_attn_cfg'] = plain
+    if kind == DEFORMABLE:
+        name = 'cross_attn' if is_decoder else 'self_attn'
+        rows = published.shape(f'{coder}.layers.0.{name}.attention_weights.weight')[0]
+        points = rows // (shared['num_heads'] * levels)
+        config.check_agreement(**{f'{coder}_n_points': points})
+        attentions[f'{name}_cfg'] = dict(shared, num_levels=levels, num_points=points, dropout=drop)
+    return attentions
 
 
 def _settings(published: Published, model: Section, classes: Sequence[str]) -> Section:

@@ -12,7 +12,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import needed_class
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published, are_default_names
-from vit_plugin.weights.published_encoder import dinov3_rotary, encoder_section
+from vit_plugin.weights.published_encoder import encoder_section
+from vit_plugin.weights.published_positions import dinov3_rotary
 from vit_plugin.weights.published_settings import detector_settings, segmentor_settings
 
 from .eomt_kinds import EOMT_DINOV3_KIND, EOMT_KIND, ROPE_KIND

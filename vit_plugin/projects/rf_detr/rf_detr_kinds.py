@@ -89,7 +89,7 @@ SMALL_DINOV2 = dict(
     image_size=518,
 )
 # Settings in a file of `rfdetr`. None: inferred from the weights, see `TRUNKS` in
-# published_rf_detr.py. All others only have the value with which models here compute.
+# roboflow_settings.py. All others only have the value with which models here compute.
 ROBOFLOW_KIND = ConfigKind(
     defaults=dict(
         encoder=None,

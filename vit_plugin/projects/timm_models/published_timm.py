@@ -6,24 +6,21 @@ ignored since it has no effect. Any other entry is an error, see
 :class:`~vit_plugin.weights.foreign_config.ForeignConfig`.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from annotated_types import Len
 from mmengine.logging import print_log
 from timm.layers import SwiGLUPacked, to_2tuple
 from timm.models import PretrainedCfg, get_pretrained_cfg
 from torch import Tensor, nn
 
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import Fraction, Numbers, PositiveInt, Section
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.processor_pixels import PILLOW_RESAMPLING
-from vit_plugin.weights.published import Published, are_default_names
-from vit_plugin.weights.published_settings import classifier_settings, imagenet_names
+from vit_plugin.weights.published import Published
+from vit_plugin.weights.published_settings import classifier_settings
 from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
 from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.weights.traits import is_gated
@@ -31,8 +28,15 @@ from vit_plugin.zoo import describe
 from vit_plugin.zoo.definition import pooling_of
 from vit_plugin.zoo.feature_maps import map_pooling
 
+from .published_pretrained_cfg import (
+    TIMM_WRAPPER_CLASSIFIER,
+    TIMM_WRAPPER_ENCODER,
+    InputSize,
+    preprocessing,
+    timm_class_names,
+)
 from .timm_backbone import TimmBackbone
-from .timm_kinds import CLASS_FIELDS, NOT_MODEL_ARGS, PRETRAINED_KIND, TIMM_KIND, TRAINING_ARGS
+from .timm_kinds import NOT_MODEL_ARGS, PRETRAINED_KIND, TIMM_KIND, TRAINING_ARGS
 from .wrapped_timm import SCHEME, timm_arguments
 
 # Our names of the classifiers on the class token and on the distillation token.
@@ -40,13 +44,6 @@ LINEAR_WEIGHT, DISTILLED_WEIGHT = 'head.layers.head.weight', 'head.layers.head_d
 # The entries of `describe` that make up the argument `arch`.
 ARCH_FIELDS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 ArgumentValue = bool | int | float | str | None
-InputSize = Annotated[Sequence[PositiveInt], Len(3, 3)]
-Labels = Sequence[str] | Mapping[str, str] | None
-# The classes of transformers. The encoder's config still lists the classes of the timm model.
-TIMM_WRAPPER_CLASSIFIER, TIMM_WRAPPER_ENCODER = (
-    'TimmWrapperForImageClassification',
-    'TimmWrapperModel',
-)
 # Limits of numeric arguments and of the number of blocks, so that a hostile file cannot build
 # anything large.
 MAX_ARGUMENT, MAX_BLOCKS = 65_536, 1000
@@ -83,17 +80,41 @@ def timm_folder(
     if arguments := timm_arguments('', published.config):
         arguments['out_type'] = 'pooled'
         return _wrapped_folder(published, arguments, options, config, pretrained_cfg)
+    model = _vit_model(published, name, options)
+    if 'neck.norm.weight' in published.ours and 'norm_cfg' not in model.get('neck', {}):
+        why = 'whose norm after this pooling no model here has'
+        raise config.unsupported('model_args', why=why)
+    num_rows = published.shape(LINEAR_WEIGHT)[0] if LINEAR_WEIGHT in published.ours else 0
+    classes = timm_class_names(num_rows, config, pretrained_cfg)
+    if classes:
+        width = published.shape(LINEAR_WEIGHT)[1]
+        model['head'] = dict(
+            type='vit_plugin.ViTClsHead', num_classes=len(classes), in_channels=width
+        )
+        if DISTILLED_WEIGHT in published.ours:
+            model['backbone']['out_type'] = 'raw'  # the head takes both tokens
+            model['head'] |= dict(type='vit_plugin.DistilledViTClsHead', distillation='none')
+    return classifier_settings(model, classes, *preprocessing(pretrained_cfg)), classes
+
+
+def _vit_model(published: Published, name: str, options: Section) -> Section:
+    """The model that our :class:`VisionTransformer` computes, without a head.
+
+    Args:
+        published: the folder.
+        name: timm's name of the model.
+        options: see :func:`_model_args`.
+    """
     described = describe(name, **options)
     if is_gated(published.ours) and not described['arguments']['encoder'].get('gated_mlp'):
         # The model cards of UNI 2 and Virchow 2 pass these classes to timm.
-        options |= dict(mlp_layer=SwiGLUPacked, act_layer=nn.SiLU)
+        options = dict(options, mlp_layer=SwiGLUPacked, act_layer=nn.SiLU)
         described = describe(name, **options)
         print_log(
             f'{published.source} has gated MLPs, which its config.json does not name: SwiGLU is '
             'assumed, so its activation is SiLU.',
             'current',
         )
-    pooling = pooling_of(name, **options)
     backbone: Section = dict(
         described['arguments'],
         type='vit_plugin.VisionTransformer',
@@ -101,22 +122,10 @@ def timm_folder(
         patch_embed=described['patch_embed'],
     )
     model: Section = dict(type='ImageClassifier', backbone=backbone)
+    pooling = pooling_of(name, **options)
     if pooling is not None:
         backbone['out_type'], model['neck'] = pooling
-    if 'neck.norm.weight' in published.ours and 'norm_cfg' not in model.get('neck', {}):
-        why = 'whose norm after this pooling no model here has'
-        raise config.unsupported('model_args', why=why)
-    num_rows = published.shape(LINEAR_WEIGHT)[0] if LINEAR_WEIGHT in published.ours else 0
-    classes = _classes(num_rows, config, pretrained_cfg)
-    if classes:
-        width = published.shape(LINEAR_WEIGHT)[1]
-        model['head'] = dict(
-            type='vit_plugin.ViTClsHead', num_classes=len(classes), in_channels=width
-        )
-        if DISTILLED_WEIGHT in published.ours:
-            backbone['out_type'] = 'raw'  # the head takes both tokens
-            model['head'] |= dict(type='vit_plugin.DistilledViTClsHead', distillation='none')
-    return classifier_settings(model, classes, *_preprocessing(pretrained_cfg)), classes
+    return model
 
 
 def _config_by_name(name: str) -> Section:
@@ -165,8 +174,8 @@ def _wrapped_folder(
     return wrapped_run(
         dict(arguments, type='vit_plugin.TimmBackbone'),
         backbone.embed_dims,
-        _classes(num_rows, config, pretrained_cfg),
-        _preprocessing(pretrained_cfg),
+        timm_class_names(num_rows, config, pretrained_cfg),
+        preprocessing(pretrained_cfg),
         wrapped_weights([*backbone.state_dict()], load, published.weights, classifiers),
     )
 
@@ -206,65 +215,5 @@ def _model_args(config: ForeignConfig, pretrained_cfg: ForeignConfig) -> Section
     if pooling is not None:
         options.setdefault('global_pool', pooling)
     config.ignore('global_pool')
-    options.pop('num_classes', None)  # compared with the weights in `_classes`
+    options.pop('num_classes', None)  # compared with the weights in `timm_class_names`
     return options
-
-
-def _classes(num_rows: int, config: ForeignConfig, pretrained_cfg: ForeignConfig) -> list[str]:
-    """The class names of a classifier with this number of rows; empty for 0.
-
-    A class is called by its description if there is one, else by its label. Without labels, it has
-    ImageNet's name if the number fits, else its number.
-    """
-    pretrained_cfg.require('label_offset', None, 0)
-    # True is about the original file, which timm has converted. 'hf' is a loader of the model.
-    pretrained_cfg.require('custom_load', False, True)
-    if TIMM_WRAPPER_ENCODER in (config.get('architectures', Sequence[str] | None) or ()):
-        for part in (config, pretrained_cfg):
-            part.ignore(*CLASS_FIELDS)
-        return []
-    count = config.get('num_classes', int | None)
-    pretrained_count = pretrained_cfg.get('num_classes', int | None)
-    count = pretrained_count if count is None else count
-    if count is not None and count != num_rows:
-        raise config.unsupported('num_classes', why=f'where its classifier has {num_rows} rows')
-    names = config.get('label_names', Labels) or pretrained_cfg.get('label_names', Labels)
-    names = names or config.get('labels', Labels) or pretrained_cfg.get('labels', Labels)
-    descriptions = config.get('label_descriptions', Mapping[str, str] | None)
-    descriptions = (
-        descriptions or pretrained_cfg.get('label_descriptions', Mapping[str, str] | None) or {}
-    )
-    if isinstance(names, Mapping):
-        names = [names.get(str(i), f'class {i}') for i in range(num_rows)]
-    if names and len(names) != num_rows:
-        raise config.unsupported('label_names', why=f'where its classifier has {num_rows} rows')
-    if names and not are_default_names(names):
-        return [descriptions.get(name, name) for name in names]
-    return imagenet_names(num_rows) or [f'class {i}' for i in range(num_rows)]
-
-
-def _preprocessing(pretrained_cfg: ForeignConfig) -> tuple[list[Section], Section]:
-    """Test transforms, and normalization: what :func:`classifier_settings` takes."""
-    colors = {
-        name: [255 * value for value in pretrained_cfg.get(name, Numbers)]
-        for name in ('mean', 'std')
-    }
-    return _test_transforms(pretrained_cfg), colors
-
-
-def _test_transforms(pretrained_cfg: ForeignConfig) -> list[Section]:
-    """timm's test transforms, see ``timm.data.create_transform``, without the normalization."""
-    _, height, width = pretrained_cfg.get('input_size', InputSize)
-    crop_pct, mode = pretrained_cfg.get('crop_pct', Fraction), pretrained_cfg.get('crop_mode', str)
-    pretrained_cfg.require('interpolation', *PILLOW_RESAMPLING)
-    method = dict(interpolation=pretrained_cfg['interpolation'], backend='pillow')
-    larger = [math.floor(side / crop_pct) for side in (height, width)]
-    if mode == 'squash':
-        resize = dict(type='Resize', scale=(larger[1], larger[0]), **method)
-    elif mode == 'center' and height == width:
-        resize = dict(type='ResizeEdge', scale=larger[0], edge='short', **method)
-    else:
-        raise pretrained_cfg.unsupported('crop_mode', 'input_size')
-    # Nothing is cut off if the image is squashed to the size of the crop.
-    is_whole = mode == 'squash' and larger == [height, width]
-    return [resize] if is_whole else [resize, dict(type='CenterCrop', crop_size=(width, height))]

@@ -1,10 +1,8 @@
 """Any timm model with feature maps or a pooled vector, as a backbone computed by timm."""
 
-import logging
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from mmengine.logging import print_log
 from timm.models import group_parameters
 from torch import Tensor, nn
 
@@ -19,8 +17,7 @@ from vit_plugin.arguments.fields import (
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
-from vit_plugin.models.layers.map_sizes import find_size_mismatch
-from vit_plugin.models.loading.loadable import check_finite
+from vit_plugin.models.loading.value_checks import check_finite
 from vit_plugin.models.timm_weights import fit_timm
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.opening import Source, read_source
@@ -102,10 +99,7 @@ class TimmBackbone(WrappedBackbone):
         # Without 0 and None, timm's defaults apply.
         arguments = {key: value for key, value in options.items() if value}
         if out_type == 'pooled':
-            self.model = build_timm(self.model_name, **arguments)
-            classifier = find_classifier(self.model, self.model_name)
-            width = self.model.get_submodule(classifier).in_features
-            self.model.set_submodule(classifier, nn.Identity())
+            self.model, width = _build_without_classifier(self.model_name, arguments)
         else:
             self.model = build_timm(self.model_name, num_classes=0, **arguments)
         native = self.model.pretrained_cfg['input_size'][-2:]
@@ -128,15 +122,7 @@ class TimmBackbone(WrappedBackbone):
         if with_cp:
             self.recompute(True)
         self.frozen = self._freeze(frozen_stages)
-        if out_type != 'pooled' and (
-            other_strides := find_size_mismatch(self, self.strides, in_channels)
-        ):
-            print_log(
-                f'TimmBackbone {self.model_name} returns {other_strides}: take another model for '
-                'boxes and masks.',
-                'current',
-                logging.WARNING,
-            )
+        self.warn_of_other_strides(self.model_name)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> the maps (B, C, h, w), normed as in timm, or (B, C)."""
@@ -284,3 +270,12 @@ class TimmBackbone(WrappedBackbone):
                 f'TimmBackbone: timm cannot recompute the activations of {self.model_name}; set '
                 'with_cp=False.'
             ) from error
+
+
+def _build_without_classifier(name: str, arguments: dict[str, Any]) -> tuple[Any, int]:
+    """timm's model with the identity as its classifier, and the width of what that returns."""
+    model = build_timm(name, **arguments)
+    classifier = find_classifier(model, name)
+    width = model.get_submodule(classifier).in_features
+    model.set_submodule(classifier, nn.Identity())
+    return model, width

@@ -1,29 +1,22 @@
 """Any transformers model with feature maps or a pooled vector, computed by transformers."""
 
-import json
-import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
-from mmengine.logging import print_log
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig
 from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
-from vit_plugin.models.layers.map_sizes import find_size_mismatch
 from vit_plugin.registry import MODELS
-from vit_plugin.weights.hub import HUB_CONFIG, HUB_WEIGHTS
 from vit_plugin.weights.opening import Source, read_source
-from vit_plugin.weights.report import Report, shortened_list
+from vit_plugin.weights.report import Report
 
 from .backbone_config import backbone_config
+from .backbone_weights import load_backbone_weights, saved_files
+from .layer_depths import find_depths, find_layers, find_stages
 from .pooled_model import (
     build_pooled_model,
     build_with_classifier,
@@ -33,9 +26,6 @@ from .pooled_model import (
 )
 
 PROBE_SIDE = 256  # image side in pixels to probe a model whose config has no size
-MAP_NORMS_PREFIX = 'hidden_states_norms.'  # norms of maps, which only backbone classes have
-# Last names of the modules that hold the stages of a model, and the layers of a stage.
-STAGE_LISTS, LAYER_LISTS = ('stages', 'layers', 'blocks', 'layer', 'block'), ('layers', 'blocks')
 
 
 @MODELS.register_module()
@@ -103,19 +93,12 @@ class TransformersBackbone(WrappedBackbone):
         # transformers' constructor has initialized the model, and MMEngine would do so again.
         self.model.is_init = True
         self.channels, self.strides = self._measure(model_config)
-        self.num_layers = len(_find_stages(self.model)[1])
-        self.depths = _find_depths(self.model)
+        self.num_layers = len(find_stages(self.model)[1])
+        self.depths = find_depths(self.model)
         if with_cp:
             self.recompute(True)
         self.frozen = self._freeze(frozen_stages)
-        has_maps = out_type != 'pooled'
-        if has_maps and (other_strides := find_size_mismatch(self, self.strides, self.in_channels)):
-            print_log(
-                f'TransformersBackbone {self.model_type} returns {other_strides}: take another '
-                'model for boxes and masks.',
-                'current',
-                logging.WARNING,
-            )
+        self.warn_of_other_strides(self.model_type)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> the maps (B, C, h, w) or the vector (B, C)."""
@@ -131,11 +114,7 @@ class TransformersBackbone(WrappedBackbone):
     def with_classifier(
         self, weight: Tensor, bias: Tensor
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        model = build_with_classifier(self.model, weight, bias)
-        with TemporaryDirectory() as folder, _quiet():
-            model.save_pretrained(folder, max_shard_size='1TB')
-            config = json.loads(Path(folder, HUB_CONFIG).read_text(encoding='utf-8'))
-            return config, load_file(Path(folder, HUB_WEIGHTS))
+        return saved_files(build_with_classifier(self.model, weight, bias))
 
     def no_weight_decay(self) -> set[str]:
         """Names of positions and tokens. transformers lists neither these nor norms and biases."""
@@ -180,40 +159,8 @@ class TransformersBackbone(WrappedBackbone):
             raise ConfigError(
                 'TransformersBackbone takes no skip or source_grid for its weights; leave them out.'
             )
-        _, loaded = read_source(source)
-        weights = _strip_prefixes(loaded, self.model.base_model_prefix)
-        with _quiet():
-            built, loading_info = type(self.model).from_pretrained(
-                None,
-                config=self.model.config,
-                state_dict=weights,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,
-            )
-        state = self.model.state_dict()  # without a classifier
-        unusable = [
-            name for name in loading_info['missing_keys'] if not name.startswith(MAP_NORMS_PREFIX)
-        ]
-        unusable += [key for key, *_ in loading_info['mismatched_keys']]
-        if unusable := [name for name in unusable if name in state]:
-            raise ConfigError(
-                f'The checkpoint does not fit TransformersBackbone {self.model_type!r}: '
-                f'{shortened_list(unusable)} are missing or of another shape; give the weights of '
-                'this model, under the names of transformers.'
-            )
-        values = built.state_dict()
-        self.model.load_state_dict({name: values[name] for name in state})
-        initialized = {
-            name: 'the checkpoint lacks it'
-            for name in loading_info['missing_keys']
-            if name in state
-        }
-        matched = {name: (name,) for name in state if name not in initialized}
-        return Report(
-            'transformers',
-            matched={f'model.{name}': keys for name, keys in matched.items()},
-            initialized={f'model.{name}': why for name, why in initialized.items()},
-        )
+        _, weights = read_source(source)
+        return load_backbone_weights(self.model, weights)
 
     def _choose_stages(self, config: Any, out_indices: int | Sequence[int]) -> None:
         """Set ``self.indices`` and, in the config, the stages to return.
@@ -290,7 +237,7 @@ class TransformersBackbone(WrappedBackbone):
         """Freeze the first stages and return the names of the modules that are fully frozen."""
         if frozen_stages == -1:
             return ()
-        list_name, stages = _find_stages(self.model)
+        list_name, stages = find_stages(self.model)
         num_frozen = read_frozen_stages(frozen_stages, len(stages), self.model_type)
         # Parameters are in the order of the modules: stem, stages, and what follows.
         is_stem = True
@@ -314,81 +261,3 @@ class TransformersBackbone(WrappedBackbone):
                 f'TransformersBackbone: transformers cannot recompute the activations of '
                 f'{self.model_type}; set with_cp=False.'
             ) from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Within this context, transformers shows no progress bars and no loading reports."""
-    from transformers.utils import logging as hf_logging
-
-    level, has_bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
-    hf_logging.set_verbosity_error()
-    hf_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        hf_logging.set_verbosity(level)
-        if has_bars:
-            hf_logging.enable_progress_bar()
-
-
-def _strip_prefixes(weights: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Strip our prefixes, ``backbone.model.`` or ``model.``, from transformers' names.
-
-    Args:
-        weights: the weights.
-        prefix: transformers' name of the encoder within a classifier, which stays.
-    """
-    names = {key: key for key in weights}
-    for start in ('backbone.model.', 'model.'):
-        is_own_prefix = start == f'{prefix}.'
-        inside = {key.removeprefix(start): key for key in weights if key.startswith(start)}
-        # `model.` can also be a component of a transformers model, unless all names begin with it.
-        if inside and not is_own_prefix and (start != 'model.' or len(inside) == len(names)):
-            names = inside
-            break
-    return {name: weights[key] for name, key in names.items()}
-
-
-def _find_stages(model: nn.Module) -> tuple[str, nn.ModuleList]:
-    """The name and the list of the stages, or of the blocks of an encoder of one width."""
-    for name, module in model.named_modules():
-        if isinstance(module, nn.ModuleList) and name.rpartition('.')[2] in STAGE_LISTS:
-            return name, module
-    raise ConfigError('TransformersBackbone: this model has no list of stages; take another.')
-
-
-def find_layers(model: nn.Module) -> Mapping[str, nn.Module]:
-    """The layers of all stages in order, by their names."""
-    list_name, stages = _find_stages(model)
-    layers_by_name: dict[str, nn.Module] = {}
-    for i, stage in enumerate(stages):
-        lists = [
-            (name, module)
-            for name, module in stage.named_modules()
-            if name.rpartition('.')[2] in LAYER_LISTS
-            and isinstance(module, (nn.ModuleList, nn.Sequential))
-        ]
-        if not lists:
-            layers_by_name[f'{list_name}.{i}'] = stage  # the block of an encoder of one width
-            continue
-        inner, layers = lists[0]
-        layers_by_name |= {
-            f'{list_name}.{i}.{inner}.{name}': layer for name, layer in layers.named_children()
-        }
-    return layers_by_name
-
-
-def _find_depths(model: nn.Module) -> dict[str, int]:
-    """The depth of each parameter: 0 before the layers, from 1 within, and the last one after."""
-    layers = {name: number for number, name in enumerate(find_layers(model), 1)}
-    list_name, _ = _find_stages(model)
-    depths: dict[str, int] = {}
-    current = 0  # depth of the last layer so far; parameters are in the order of the modules
-    for name, _ in model.named_parameters():
-        inside = [number for layer, number in layers.items() if name.startswith(f'{layer}.')]
-        if inside:
-            current = inside[0]
-        is_after = current > 0 and not name.startswith(f'{list_name}.')
-        depths[name] = len(layers) + 1 if is_after else current
-    return depths

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
@@ -48,6 +49,24 @@ def draw_confusion_matrix(
         true_counts[-1] = true_counts[:-1].sum()
     num_true = true_counts[-1] if background else true_counts.sum()
     shares = np.minimum(matrix / np.maximum(true_counts, 1)[:, None], 1)
+    _draw_shares(figure, axes, shares)
+    share = 100 * np.trace(matrix) / max(num_true, 1)
+    title = ' '.join(filter(None, [f'{share:.2f} % of {num_true:,}', unit, 'right']))
+    axes.set(xlabel='predicted', ylabel='true')
+    axes.set_title('\n'.join(filter(None, [title, note])), fontsize='medium')
+    if count <= MAX_NAMED:
+        style: Any = dict(labels=names, fontsize=6 if listed else 'medium')
+        axes.set_xticks(range(count), rotation=90 if classes else 0, **style)
+        axes.set_yticks(range(count), **style)
+    if listed:
+        _list_confusions(figure, matrix, names)
+    else:
+        _write_counts(axes, matrix, shares)
+    return figure
+
+
+def _draw_shares(figure: Figure, axes: Axes, shares: np.ndarray) -> None:
+    """Draw the shares as colors, with a color bar."""
     # The square root makes rare confusions visible.
     picture = axes.imshow(shares, cmap='Blues', norm=PowerNorm(gamma=0.5, vmin=0, vmax=1))
     figure.colorbar(
@@ -59,17 +78,10 @@ def draw_confusion_matrix(
         ticks=[0, 0.01, 0.05, 0.2, 0.5, 1],
         format='{x:g}',
     )
-    share = 100 * np.trace(matrix) / max(num_true, 1)
-    title = ' '.join(filter(None, [f'{share:.2f} % of {num_true:,}', unit, 'right']))
-    axes.set(xlabel='predicted', ylabel='true')
-    axes.set_title('\n'.join(filter(None, [title, note])), fontsize='medium')
-    if count <= MAX_NAMED:
-        style: Any = dict(labels=names, fontsize=6 if listed else 'medium')
-        axes.set_xticks(range(count), rotation=90 if classes else 0, **style)
-        axes.set_yticks(range(count), **style)
-    if listed:
-        _list_confusions(figure, matrix, names)
-        return figure
+
+
+def _write_counts(axes: Axes, matrix: np.ndarray, shares: np.ndarray) -> None:
+    """Write each count that is not zero into its cell."""
     for row, column in zip(*matrix.nonzero(), strict=True):
         axes.text(
             column,
@@ -80,7 +92,6 @@ def draw_confusion_matrix(
             fontsize='small',
             color='white' if shares[row, column] > 0.3 else 'black',
         )
-    return figure
 
 
 def _list_confusions(figure: Figure, matrix: np.ndarray, names: Sequence[str]) -> None:

@@ -9,11 +9,8 @@ from torch import Tensor
 from vit_plugin.deploy.hub.hub_folder import HubFolder, hub_class_names, hub_outputs
 from vit_plugin.deploy.hub.libraries import LIBRARIES
 from vit_plugin.deploy.hub.timm_folder import read_by_timm, timm_folders, timm_with_classes
-from vit_plugin.deploy.hub.transformers_folder import (
-    read_by_transformers,
-    transformers_folders,
-    transformers_with_classes,
-)
+from vit_plugin.deploy.hub.transformers_fields import transformers_with_classes
+from vit_plugin.deploy.hub.transformers_folder import read_by_transformers, transformers_folders
 from vit_plugin.deploy.hub.written_task import WrittenTask, read_by_vit_plugin
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel

@@ -15,9 +15,10 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
+from vit_plugin.from_folder.image_scale import image_scale
 from vit_plugin.from_folder.map_recipe import MapRecipe
 from vit_plugin.from_folder.schedule import muon
-from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, image_scale, read_by_layout
+from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, read_by_layout
 
 MAX_DEPTH_SIDE = 512  # pixels of the longer side
 
@@ -52,7 +53,7 @@ class DepthRecipe(MapRecipe):
     @property
     def head(self) -> Mapping[str, Any]:
         """The head of a continued model, as a section; {} for a new model."""
-        return self.start.continued_cfg.model.decode_head if self.start.continued_cfg else {}
+        return self.start.continued.cfg.model.decode_head if self.start.continued else {}
 
     @cached_property
     def farthest(self) -> float:
@@ -78,7 +79,7 @@ class DepthRecipe(MapRecipe):
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized, at most a complete model's."""
         start = self.start
-        largest = np.max(start.continued_img_size) if start.continued_cfg else MAX_DEPTH_SIDE
+        largest = np.max(start.continued.img_size) if start.continued else MAX_DEPTH_SIDE
         return image_scale(self.listing, largest, self.request.img_size)
 
     @cached_property

@@ -14,11 +14,12 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
+from vit_plugin.from_folder.image_scale import image_scale
 from vit_plugin.from_folder.mixing import Mixing, plan_mixing
 from vit_plugin.from_folder.model_recipe import ModelRecipe
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.small_hybrids import LARGE_SIDE, SMALL_SIDE
-from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, image_scale
+from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps
 
 from .object_sizes import choose_anchors, choose_image_side
 from .seen_images import TiledImages, WholeImages
@@ -79,15 +80,15 @@ class DetectionRecipe(ModelRecipe):
         """The images, the length of the training, the model and its tiles."""
         mixed = self.mixing.summary if self.mixing else ''
         # The models with a base config are those with anchors.
-        has_anchors = bool(self.task_model.base and not self.start.continued_cfg)
+        has_anchors = bool(self.task_model.base and not self.start.continued)
         return super().summary() + mixed + self.training_images.summary(has_anchors)
 
     @cached_property
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized, or to which they are stretched."""
-        if saved := self.start.continued_cfg:
+        if saved := self.start.continued:
             side = self.request.img_size
-            return (side, side) if side else find_resize(saved)['scale']
+            return (side, side) if side else find_resize(saved.cfg)['scale']
         if default := self.task_model.side or self.training_images.side:
             side = self.request.img_size or default
             return side, side
@@ -125,9 +126,9 @@ class DetectionRecipe(ModelRecipe):
     @cached_property
     def resize(self) -> Section:
         """The step that gives an image its size."""
-        saved = self.start.continued_cfg
+        saved = self.start.continued
         stretched = (
-            self.task_model.stretched if saved is None else not find_resize(saved)['keep_ratio']
+            self.task_model.stretched if saved is None else not find_resize(saved.cfg)['keep_ratio']
         )
         return dict(type='Resize', scale=self.size, keep_ratio=not stretched)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vit_plugin.deploy.hub.hub_folder import HubFolder, OutputFunction
 from vit_plugin.deploy.hub.libraries import LIBRARIES
-from vit_plugin.deploy.hub.transformers_folder import encoder_config, transformers_with_classes
+from vit_plugin.deploy.hub.transformers_fields import encoder_config, transformers_with_classes
 from vit_plugin.deploy.hub.written_task import WrittenTask, read_by_vit_plugin
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel

@@ -86,7 +86,8 @@ class PanopticRecipe(DetectionRecipe):
 
     def list_of(self, split: Split) -> str:
         """The images and segments of a split."""
-        return json.dumps(as_panoptic(self.listing, self.listing.parts[split]))
+        listing = self.listing
+        return json.dumps(as_panoptic(listing.parts[split], listing.classes, listing.stuff or 0))
 
     def write_maps(self, folder: Path) -> None:
         """Copy the PNG of each image to the name by which MMDetection finds it."""

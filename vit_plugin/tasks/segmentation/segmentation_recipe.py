@@ -18,8 +18,9 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config import data_workers
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
+from vit_plugin.from_folder.image_scale import image_scale
 from vit_plugin.from_folder.map_recipe import MapRecipe
-from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, image_scale
+from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps
 
 MAX_MAP_SIDE = 512  # pixels of the longer side
 MASK_FOLDER = 'masks'  # folder for class maps in the work directory
@@ -44,14 +45,14 @@ class SegmentationRecipe(MapRecipe):
         Raises:
             ConfigError: for an image size other than the model's.
         """
-        if saved := self.start.continued_cfg:
+        if saved := self.start.continued:
             if self.request.img_size:
                 raise ConfigError(
                     '--img-size: a complete model keeps the size of its weights; leave it out.'
                 )
-            side = self.start.continued_img_size
+            side = saved.img_size
             whole = (side, side) if isinstance(side, int) else side
-            test_cfg = saved.model.get('test_cfg') or {}
+            test_cfg = saved.cfg.model.get('test_cfg') or {}
             return tuple(test_cfg.get('crop_size') or whole)[::-1]
         return image_scale(self.listing, MAX_MAP_SIDE, self.request.img_size)
 
@@ -61,7 +62,7 @@ class SegmentationRecipe(MapRecipe):
 
         For a complete model, only the shorter side is limited, so that windows fit into images.
         """
-        if not self.start.continued_cfg:
+        if not self.start.continued:
             return self.size
         shorter = min(self.size)
         return 16 * shorter, shorter  # the longer side is only limited in very thin images

@@ -31,51 +31,53 @@ def split_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str
             strings.
     """
     tensors: dict[str, Tensor] = {}
+    return tensors, _plain(state, tensors)
 
-    def add_tensor(path: Sequence[str], tensor: Tensor) -> str:
-        """Keep a tensor, and return its name."""
-        name = '.'.join(path)
-        while name in tensors:  # a dot in a key can make two paths the same
-            name += '_'
-        tensors[name] = tensor
-        return name
 
-    def plain(value: Any, *path: str) -> Any:
-        """The value at a path as plain JSON. What JSON lacks becomes an object with KIND_KEY."""
-        if value is None or isinstance(value, (bool, str)):
-            return str(value) if isinstance(value, str) else value  # a plain str, of a subclass
-        if isinstance(value, np.generic):
-            return plain(value.item(), *path)
-        if isinstance(value, (int, float)):  # JSON has no infinity and no NaN
-            return value if math.isfinite(value) else {KIND_KEY: 'float', 'is': str(value)}
-        if isinstance(value, Tensor):
-            return {KIND_KEY: 'tensor', 'is': add_tensor(path, value)}
-        if isinstance(value, np.ndarray) and value.dtype.kind in 'fiub':
-            return {KIND_KEY: 'array', 'is': add_tensor(path, torch.from_numpy(np.array(value)))}
-        if isinstance(value, HistoryBuffer):
-            log, count = value.data
-            return {
-                KIND_KEY: 'history',
-                'is': [plain(log, *path, 'log'), plain(count, *path, 'count')],
-                'length': value.max_length,
-            }
-        if isinstance(value, Mapping):
-            items = {key: plain(item, *path, str(key)) for key, item in value.items()}
-            if all(type(key) is str for key in items) and KIND_KEY not in items:
-                return items
-            return {
-                KIND_KEY: 'dict',
-                'is': [[plain(key, *path), item] for key, item in items.items()],
-            }
-        if isinstance(value, (list, tuple)):
-            items = [plain(item, *path, str(i)) for i, item in enumerate(value)]
-            return items if isinstance(value, list) else {KIND_KEY: 'tuple', 'is': items}
-        raise ConfigError(
-            f'The state of the run cannot be saved in a folder: {".".join(path)} is of type '
-            f"{type(value).__name__}; leave it out, or give default_hooks.checkpoint.format='file'."
-        )
+def _plain(value: Any, tensors: dict[str, Tensor], *path: str) -> Any:
+    """The value at a path as plain JSON. What JSON lacks becomes an object with KIND_KEY.
 
-    return tensors, plain(state)
+    Its tensors are added to ``tensors``.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str(value)  # a plain str, of a subclass
+    if isinstance(value, np.generic) and not isinstance(value.item(), np.generic):
+        return _plain(value.item(), tensors, *path)
+    if isinstance(value, (int, float)):  # JSON has no infinity and no NaN
+        return value if math.isfinite(value) else {KIND_KEY: 'float', 'is': str(value)}
+    if isinstance(value, Tensor):
+        return {KIND_KEY: 'tensor', 'is': _add_tensor(path, value, tensors)}
+    if isinstance(value, np.ndarray) and value.dtype.kind in 'fiub' and value.dtype.itemsize <= 8:
+        array = torch.from_numpy(np.array(value))
+        return {KIND_KEY: 'array', 'is': _add_tensor(path, array, tensors)}
+    if isinstance(value, HistoryBuffer):
+        log, count = value.data
+        both = [_plain(log, tensors, *path, 'log'), _plain(count, tensors, *path, 'count')]
+        return {KIND_KEY: 'history', 'is': both, 'length': value.max_length}
+    if isinstance(value, Mapping):
+        items = {key: _plain(item, tensors, *path, str(key)) for key, item in value.items()}
+        if all(type(key) is str for key in items) and KIND_KEY not in items:
+            return items
+        pairs = [[_plain(key, tensors, *path), item] for key, item in items.items()]
+        return {KIND_KEY: 'dict', 'is': pairs}
+    if isinstance(value, (list, tuple)):
+        items = [_plain(item, tensors, *path, str(i)) for i, item in enumerate(value)]
+        return items if isinstance(value, list) else {KIND_KEY: 'tuple', 'is': items}
+    raise ConfigError(
+        f'The state of the run cannot be saved in a folder: {".".join(path)} is of type '
+        f"{type(value).__name__}; leave it out, or give default_hooks.checkpoint.format='file'."
+    )
+
+
+def _add_tensor(path: Sequence[str], tensor: Tensor, tensors: dict[str, Tensor]) -> str:
+    """Add the tensor at a path to ``tensors``, and return its name."""
+    name = '.'.join(path)
+    while name in tensors:  # a dot in a key can make two paths the same
+        name += '_'
+    tensors[name] = tensor
+    return name
 
 
 def join(plain: Any, tensors: Mapping[str, Tensor]) -> Any:

@@ -4,7 +4,7 @@ import pytest
 from rejection import rejects
 
 from vit_plugin.projects.d_fine.d_fine_kinds import D_FINE_KIND, HGNET_V2_KIND
-from vit_plugin.projects.d_fine.published_d_fine import convert_hgnet
+from vit_plugin.projects.d_fine.published_hgnet import convert_hgnet
 from vit_plugin.weights.foreign_config import ForeignConfig
 
 
