@@ -81,6 +81,7 @@ def test_every_stem_has_an_arch_name():
         ('R99+B/16', ['R50+B/16']),
         ('', ['Unknown arch']),
         ('unknown', ['Unknown arch']),
+        ('B/' + 5000 * '1', ['Unknown arch']),
         ('R50+B', ['R50+B/16']),
         ('vit_base_patch16_dinov3', ["arch='timm://vit_base_patch16_dinov3'"]),
         ('hf://facebook/dinov3-vitb16', ['timm://<model>', 'init_cfg']),

@@ -215,7 +215,8 @@ def _parse_name(name: str) -> Arch:
     stem_and_size, slash, patch = name.partition('/')
     stem, plus, size = stem_and_size.rpartition('+')
     row = _look_up(SIZES, size)
-    number = int(patch) if patch.isdecimal() else 0
+    # `int` raises an error of its own for thousands of digits.
+    number = int(patch) if patch.isdecimal() and len(patch) < 5 else 0
     patch_embed: dict[str, Any] | None = None
     if plus and row:
         patch_embed = _stem_config(stem, number)

@@ -2,11 +2,10 @@
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from extras import needs_mmdet
+from extras import needs_mmdet, needs_mmseg
 from image_folders import (
     write_coco,
     write_depth,
@@ -17,7 +16,6 @@ from image_folders import (
 )
 
 ROOT = Path(__file__).parents[2]
-needs_mmseg = pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
 
 
 def first_line(folder: Path, *words: str) -> str:

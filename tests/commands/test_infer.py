@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from extras import needs_mmdet
+from extras import needs_mmdet, needs_mmseg
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from rejection import rejects
@@ -30,8 +29,6 @@ TINY = dict(
 )
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
-
-needs_mmseg = pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
 
 
 @pytest.fixture

@@ -97,6 +97,11 @@ def test_classes_may_be_the_lines_of_a_file(make_dataset, tmp_path):
         check('data', make_dataset(str(tmp_path / 'classes.txt')))
 
 
+def test_a_name_that_is_no_file_raises(make_dataset):
+    with rejects("metainfo.classes='square' is no text file of names; give one, or a list"):
+        check('train', make_dataset('square'))
+
+
 def test_masks_without_segmentation_raise(make_dataset):
     check('data', make_dataset(NAMES, with_mask=True, segmentation=[[0, 0, 2, 0, 2, 2]]))
     with rejects('^data.ann_file: the annotation 7 has no segmentation'):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import mmpretrain.models
 import numpy as np
 import pytest
+from extras import needs_mmseg
 
 from vit_plugin.deploy.export_facts import facts_of, fill_of
 from vit_plugin.deploy.input_sizes import sizes_of_test
@@ -65,8 +66,20 @@ def test_heads_of_several_labels_are_known_with_and_without_mmpretrain(kind, mul
 def test_the_fill_is_normalized_to_the_pad_value():
     from mmengine.model import ImgDataPreprocessor
 
+    def fill(channels: int = 3, **arguments) -> list[float]:
+        preprocessor = ImgDataPreprocessor(**arguments)
+        return fill_of(SimpleNamespace(data_preprocessor=preprocessor), channels)
+
     pixels = dict(mean=[1.0, 2.0, 3.0], std=[4.0, 5.0, 6.0])
-    assert fill_of(ImgDataPreprocessor(**pixels, bgr_to_rgb=True)) == [3.0, 2.0, 1.0]
-    assert fill_of(ImgDataPreprocessor(**pixels, pad_value=0.5)) == [3.0, 4.5, 6.0]
-    assert fill_of(ImgDataPreprocessor(pad_value=7)) == [7.0] * 3
-    assert fill_of(ImgDataPreprocessor(pad_value=7), channels=5) == [7.0] * 5
+    assert fill(**pixels, bgr_to_rgb=True) == [3.0, 2.0, 1.0]
+    assert fill(**pixels, pad_value=0.5) == [3.0, 4.5, 6.0]
+    assert fill(pad_value=7) == [7.0] * 3
+    assert fill(channels=5, pad_value=7) == [7.0] * 5
+
+
+@needs_mmseg
+def test_the_fill_of_a_segmentor_is_its_pad_val():
+    from mmseg.models import SegDataPreProcessor
+
+    preprocessor = SegDataPreProcessor(size_divisor=8, pad_val=7)
+    assert fill_of(SimpleNamespace(data_preprocessor=preprocessor)) == [7.0] * 3

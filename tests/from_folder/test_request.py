@@ -3,7 +3,6 @@
 import shutil
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from extras import needs_mmdet
 from foreign_data import labelimg_yolo
 from image_folders import (
     save_bands,
@@ -82,7 +82,6 @@ WRONG_FOR_MMDET: list[tuple[dict[str, Any], str]] = [
         r"images named \.jpg or \.png, and '.*0\.jpeg' is not",
     ),
 ]
-needs_mmdet = pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 
 
 @pytest.fixture(autouse=True, scope='module')

@@ -3,12 +3,12 @@
 import json
 import os
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from extras import needs_mmdet, needs_mmseg
 from foreign_data import (
     BOXES,
     createml,
@@ -32,7 +32,6 @@ from vit_plugin.from_folder.write import recipe_class, write_config
 ARCH = 'timm://test_vit'
 # One writer of each annotation format; other writers are tried nightly.
 QUICK = {ultralytics_yolo, roboflow_coco, roboflow_voc, labelme, createml}
-needs_mmdet = pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 
 
 @pytest.fixture(autouse=True)
@@ -486,7 +485,7 @@ def test_instance_segmentation_has_a_finite_mask_loss(folder, arch):
     assert losses['loss_mask'].isfinite()
 
 
-@pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
+@needs_mmseg
 @pytest.mark.parametrize(
     ('arch', 'out_type'),
     [('', 'pyramid'), pytest.param(ARCH, 'featmap', marks=pytest.mark.nightly)],

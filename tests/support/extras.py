@@ -5,3 +5,4 @@ from importlib.util import find_spec
 import pytest
 
 needs_mmdet = pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+needs_mmseg = pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')

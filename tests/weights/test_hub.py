@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from vit_plugin.weights.hub import download_hugging_face, hub_config, is_of_hub, timm_name
 from vit_plugin.weights.hub_files import weights_in
 from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.reading.shards import INDEX
 
 
 def cached(root, *revisions, main=''):
@@ -82,6 +83,22 @@ def test_a_config_that_cannot_be_downloaded_is_logged(tmp_path, monkeypatch):
         assert download_hugging_face(name) == tmp_path / 'model.safetensors'
     assert len(logged) == 1
     assert 'hf://org/cut: its weights are read without config.json' in logged[0]
+
+
+def test_a_model_without_a_file_that_its_index_names_raises(tmp_path, monkeypatch):
+    from huggingface_hub.errors import EntryNotFoundError
+
+    (tmp_path / INDEX).write_text(json.dumps(dict(weight_map=dict(w='part.safetensors'))))
+
+    def download(name: str, file: str) -> str:
+        if file != INDEX:
+            raise EntryNotFoundError.__new__(EntryNotFoundError)
+        return str(tmp_path / file)
+
+    monkeypatch.setattr('huggingface_hub.constants.HF_HUB_OFFLINE', False)
+    monkeypatch.setattr('huggingface_hub.hf_hub_download', download)
+    with rejects(rf'hf://org/cut cannot be downloaded \({INDEX} names part.safetensors, which is'):
+        download_hugging_face('org/cut')
 
 
 @pytest.mark.parametrize(

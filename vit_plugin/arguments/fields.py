@@ -12,6 +12,7 @@ from typing_extensions import Required, TypedDict
 STRICT = ConfigDict(strict=True, extra='forbid', arbitrary_types_allowed=True, allow_inf_nan=False)
 
 Section = dict[str, Any]  # a section of a config
+Pipeline = list[Section]  # the steps that load an image
 
 
 @with_config({**STRICT, 'extra': 'allow'})

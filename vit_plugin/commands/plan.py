@@ -236,6 +236,7 @@ def main(args: Namespace) -> None:
             '--price: the config does not say how long it trains; add train_cfg.max_epochs or '
             'train_cfg.max_iters by --cfg-options, or leave it out.'
         )
+    disabled = logging.root.manager.disable
     logging.disable(logging.INFO)  # every optimizer logs its groups when it is built
     try:
         with traced_step.pretended_ranks(args.gpus):
@@ -243,7 +244,7 @@ def main(args: Namespace) -> None:
                 cfg, cluster, batch, images, model, processes=cores()
             )
     finally:
-        logging.disable(logging.NOTSET)
+        logging.disable(disabled)
     arch = getattr(model.backbone, 'arch', type(model.backbone).__name__)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     print(plan_heading(args, arch, parameters, dtype, batch, cluster), plan_table(rows), sep='\n\n')

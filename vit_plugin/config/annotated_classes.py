@@ -28,9 +28,9 @@ def check_annotations(place: str, dataset: Mapping, dataset_class: Any) -> None:
             class, such as COCO's: the file may be large, or on another machine.
 
     Raises:
-        ConfigError: if the annotations cannot be read, if they lack a class and have others
-            instead, if a class would get another number, or if an object has no outline and the
-            pipeline loads masks.
+        ConfigError: if the annotations cannot be read, if the classes are a string that is no file,
+            if the annotations lack a class and have others instead, if a class would get another
+            number, or if an object has no outline and the pipeline loads masks.
     """
     bases = [base.__name__ for base in getattr(dataset_class, '__mro__', ())]
     check = next((CLASS_NAME_CHECKS[base] for base in bases if base in CLASS_NAME_CHECKS), None)
@@ -38,10 +38,16 @@ def check_annotations(place: str, dataset: Mapping, dataset_class: Any) -> None:
         return
     is_of_framework = dataset_class.__module__.startswith('mmdet.')
     metainfo = stated_metainfo(dataset, {} if is_of_framework else dataset_class.METAINFO)
-    classes = list(metainfo.get('classes') or ())
+    names = metainfo.get('classes') or ()
     file = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])
-    if not classes or '://' in file:
+    if not names or '://' in file:
         return
+    if isinstance(names, str):
+        raise ConfigError(
+            f'{place}.metainfo.classes={names!r} is no text file of names; give one, or a list '
+            'of the names.'
+        )
+    classes = list(names)
     with rejecting(
         f'{place}.ann_file={file!r}, or a file that it names, cannot be read as annotations',
         'correct it, or take the data set class for its format',

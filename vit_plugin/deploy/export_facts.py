@@ -10,7 +10,7 @@ from typing import Any
 from vit_plugin.inference.answered_task import is_multi_label
 from vit_plugin.inference.prepared_image import takes_rgb
 
-from .input_sizes import InputSizes
+from .input_sizes import InputSizes, padding_of
 from .pipeline_steps import PipelineStep
 from .sized_steps import adapt_to_size
 
@@ -37,20 +37,20 @@ def facts_of(trained: Any, sizes: InputSizes, steps: Sequence[PipelineStep]) -> 
         patch=getattr(stem, 'stride', 1),
         slices=trained.slices,
         usual=trained.training_size,
-        steps=adapt_to_size(steps, sizes, fill_of(model.data_preprocessor, channels)),
+        steps=adapt_to_size(steps, sizes, fill_of(model, channels)),
     )
     # OpenCV's JSON reader, in programs of docs/deployment.md, does not accept null.
     return json.dumps({key: value for key, value in facts.items() if value is not None})
 
 
-def fill_of(preprocessor: Any, channels: int = 3) -> list[float]:
-    """The pixel (C) that a preprocessor pads images with, in the pipeline's order of channels.
+def fill_of(model: Any, channels: int = 3) -> list[float]:
+    """The pixel (C) that a model pads images with, in the pipeline's order of channels.
 
     Args:
-        preprocessor: the preprocessor.
+        model: the model.
         channels: number of channels of the images.
     """
-    value = getattr(preprocessor, 'pad_value', 0.0)
+    preprocessor, value = model.data_preprocessor, padding_of(model).value
     mean: Any = getattr(preprocessor, 'mean', None)
     fill = [float(value)] * channels
     if mean is not None:

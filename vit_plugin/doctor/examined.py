@@ -127,12 +127,13 @@ class ExaminedConfig:
     @contextmanager
     def build_context(self) -> Iterator[None]:
         """A context that looks up names in the framework's registry, and silences its log."""
+        disabled = logging.root.manager.disable
         logging.disable(logging.WARNING)
         try:
             with in_scope(self.scope), reading_safely(), redirect_stdout(StringIO()):
                 yield
         finally:
-            logging.disable(logging.NOTSET)
+            logging.disable(disabled)
 
     @cached_property
     def sources(self) -> list[NamedWeights]:

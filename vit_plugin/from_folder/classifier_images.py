@@ -11,14 +11,13 @@ from mmengine.logging import print_log
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Pipeline, Section
 from vit_plugin.files.resizing import rounded_up
 
 from .image_scale import typical_size
 from .request import Request
 from .schedule import SLOWER_STEM, Schedule
 from .starting_point import StartingPoint
-from .task_recipe import Pipeline
 
 # Bounds for training from scratch: the largest side in pixels, and the fewest patches along a side.
 MAX_SCRATCH_SIDE, MIN_SCRATCH_PATCHES = 224, 4

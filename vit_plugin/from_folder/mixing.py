@@ -3,9 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Pipeline, Section
 
-Pipeline = list[Section]
 Scale = tuple[int, int]  # the width and height that images are resized to
 MIX_UP_SCALES = (0.8, 1.25)  # range of the scale of an image that is mixed into another
 

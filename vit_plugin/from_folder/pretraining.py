@@ -17,7 +17,7 @@ from anyfolder.readers.records import ImageRecord
 from anyfolder.readers.splits import Split
 from anyfolder.wording import counted
 from vit_plugin.arch import parse_arch
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Pipeline, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
 from vit_plugin.suggestions import check_choice
@@ -29,7 +29,7 @@ from .classifier_images import CLASSIFIER_SCHEDULES, image_size
 from .methods import METHODS, BackboneSpec
 from .model_recipe import CONTINUED_TASKS
 from .request import Request
-from .task_recipe import Pipeline, TaskRecipe
+from .task_recipe import TaskRecipe
 
 LARGE_VIEW_SIDE = 224  # pixels; side of a large view when a model is continued
 BACKBONE = 'backbone.'  # prefix of the backbone in the weights of a whole model

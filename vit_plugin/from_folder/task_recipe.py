@@ -19,7 +19,7 @@ from anyfolder.readers.listing import Listing
 from anyfolder.readers.probe_cache import CACHE_NAME, ProbeCache
 from anyfolder.readers.splits import Split
 from anyfolder.wording import counted
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Pipeline, Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.suggestions import check_choice
 
@@ -32,7 +32,6 @@ from .schedule import Schedule
 from .small_hybrids import SMALL_SIDE
 from .starting_point import StartingPoint
 
-Pipeline = list[Section]
 # The words of a summary for a starting point, by StartingPoint.schedule_key.
 START_WORDS = dict(fine_tuned='Fine-tuned', stem='New blocks on a trained stem')
 

@@ -157,7 +157,12 @@ def _download_files(name: str, file: str) -> Path:
     downloaded = Path(hf_hub_download(name, file))
     if file == INDEX:  # the files that it names go next to it
         for shard in sorted({*shard_files(downloaded).values()}):
-            hf_hub_download(name, shard)
+            try:
+                hf_hub_download(name, shard)
+            except EntryNotFoundError as error:
+                if isinstance(error, LocalEntryNotFoundError):  # no network
+                    raise
+                raise FileNotFoundError(f'{INDEX} names {shard}, which is not there') from None
     for config in (*configs_for(downloaded), downloaded.with_name(CARD)):
         try:
             hf_hub_download(name, config.name)

@@ -8,7 +8,7 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing, is_encodable
 from anyfolder.readers.splits import SEED, Split
 from anyfolder.wording import counted
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Pipeline, Section
 from vit_plugin.from_folder.classifier_images import (
     CLASSIFIER_SCHEDULES,
     evaluation_pipeline,
@@ -19,7 +19,7 @@ from vit_plugin.from_folder.classifier_images import (
 from vit_plugin.from_folder.framework_lists import as_data_list, as_text_list
 from vit_plugin.from_folder.multispectral import multispectral_backbone
 from vit_plugin.from_folder.small_hybrids import SMALL_SIDE
-from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, flip_steps
+from vit_plugin.from_folder.task_recipe import TaskRecipe, flip_steps
 from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import Parts, classifier_parts
 from vit_plugin.report.few_images import FEW_VALIDATED

@@ -12,13 +12,13 @@ import numpy as np
 from anyfolder.readers.depth_folders import DepthRange, read_depth_folder
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Pipeline, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
 from vit_plugin.from_folder.image_scale import image_scale
 from vit_plugin.from_folder.map_recipe import MapRecipe
 from vit_plugin.from_folder.schedule import muon
-from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps, read_by_layout
+from vit_plugin.from_folder.task_recipe import flip_steps, read_by_layout
 
 MAX_DEPTH_SIDE = 512  # pixels of the longer side
 

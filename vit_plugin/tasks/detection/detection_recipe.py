@@ -11,7 +11,7 @@ from anyfolder.readers.box_folders import read_annotated_folder
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Pipeline, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
 from vit_plugin.from_folder.image_scale import image_scale
@@ -19,7 +19,7 @@ from vit_plugin.from_folder.mixing import Mixing, plan_mixing
 from vit_plugin.from_folder.model_recipe import ModelRecipe
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.small_hybrids import LARGE_SIDE, SMALL_SIDE
-from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps
+from vit_plugin.from_folder.task_recipe import flip_steps
 
 from .object_sizes import choose_anchors, choose_image_side
 from .seen_images import TiledImages, WholeImages

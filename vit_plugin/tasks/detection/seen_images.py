@@ -14,10 +14,9 @@ import numpy as np
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
 from anyfolder.wording import counted
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Pipeline, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.tiles import MIN_VISIBLE_SHARE, VISIBLE_PIXELS, View, choose_views, cut_tiles
-from vit_plugin.from_folder.task_recipe import Pipeline
 
 MASK_BYTES = 8 << 30  # limit of the masks of an image in bytes
 

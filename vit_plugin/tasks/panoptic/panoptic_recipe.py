@@ -10,13 +10,12 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.panoptic import PANOPTIC_SUFFIXES, as_panoptic, png_of, read_panoptic_folder
 from anyfolder.readers.splits import Split
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Pipeline, Section
 from vit_plugin.config import framework_model
 from vit_plugin.config.task_model import mask_points_for
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.mask2former import MMDET_MASK2FORMER
 from vit_plugin.from_folder.model_recipe import CONTINUED_TASKS
-from vit_plugin.from_folder.task_recipe import Pipeline
 from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 
 PANOPTIC_FOLDER = 'panoptic'  # folder for copied PNGs in the work directory

@@ -14,13 +14,13 @@ from anyfolder.readers.listing import Listing
 from anyfolder.readers.mask_folders import read_mask_folder
 from anyfolder.readers.records import ImageRecord
 from anyfolder.readers.splits import Split
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Pipeline, Section
 from vit_plugin.config import data_workers
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import rounded_up
 from vit_plugin.from_folder.image_scale import image_scale
 from vit_plugin.from_folder.map_recipe import MapRecipe
-from vit_plugin.from_folder.task_recipe import Pipeline, flip_steps
+from vit_plugin.from_folder.task_recipe import flip_steps
 
 MAX_MAP_SIDE = 512  # pixels of the longer side
 MASK_FOLDER = 'masks'  # folder for class maps in the work directory
