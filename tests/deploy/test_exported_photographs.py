@@ -11,6 +11,7 @@ from rejection import rejects
 
 from vit_plugin.deploy import exported_photographs
 from vit_plugin.deploy.exported_photographs import PHOTOGRAPH_SIZES, compare_photographs
+from vit_plugin.deploy.input_sizes import padding_of
 from vit_plugin.models import VisionTransformer
 
 SHRUNK = 5  # factor by which the pipeline reduces the sides
@@ -23,9 +24,12 @@ class Model:
     channels, outputs_predictions = 3, True
     prediction_class = SimpleNamespace(has_threshold=False)
 
-    def __init__(self, tiny: dict, score: float = 0.5) -> None:
+    def __init__(self, tiny: dict, score: float = 0.5, unit: int = 1) -> None:
         arch = dict(tiny['arch'], patch_size=PATCH)
-        self.model = SimpleNamespace(backbone=VisionTransformer(**dict(tiny, arch=arch)))
+        self.model = SimpleNamespace(
+            backbone=VisionTransformer(**dict(tiny, arch=arch)),
+            data_preprocessor=SimpleNamespace(pad_size_divisor=unit),
+        )
         self.score = score
 
     def apply_pipeline(self, image: np.ndarray) -> SimpleNamespace:
@@ -38,9 +42,8 @@ class Model:
     def __call__(self, image: str | np.ndarray) -> SimpleNamespace:
         if isinstance(image, str):
             image = exported_photographs.read_image(image)
-        self.model.backbone.patch_embed.check_image_size(
-            self.apply_pipeline(image).pixels.shape[:2]
-        )
+        size = padding_of(self.model).padded_size(self.apply_pipeline(image).pixels.shape[:2])
+        self.model.backbone.patch_embed.check_image_size(size)
         return SimpleNamespace(
             score=self.score, difference_from=lambda other: abs(other.score - self.score)
         )
@@ -48,10 +51,10 @@ class Model:
 
 @pytest.fixture
 def compare(tiny, monkeypatch):
-    def compare(score: float = 0.5) -> str:
-        exported = Model(tiny, score)
+    def compare(score: float = 0.5, unit: int = 1) -> str:
+        exported = Model(tiny, score, unit)
         monkeypatch.setattr(exported_photographs, 'ExportedModel', lambda file: exported)
-        return compare_photographs(Model(tiny), Path('model.onnx'))
+        return compare_photographs(Model(tiny, unit=unit), Path('model.onnx'))
 
     return compare
 
@@ -60,6 +63,8 @@ def test_photographs_smaller_than_a_patch_are_left_out(compare):
     large = [size for size in PHOTOGRAPH_SIZES if round(min(size) / SHRUNK) >= PATCH]
     assert 0 < len(large) < len(PHOTOGRAPH_SIZES)
     assert f'On {len(large)} photographs of several shapes, its pixels differ' in compare()
+    # A preprocessor that pads enlarges them.
+    assert f'On {len(PHOTOGRAPH_SIZES)} photographs' in compare(unit=PATCH)
 
 
 def test_other_answers_raise(compare):

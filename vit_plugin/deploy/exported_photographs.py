@@ -13,6 +13,7 @@ from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
 
 from .exported_model import ExportedModel
+from .input_sizes import padding_of
 
 # Width and height: landscape, portrait, square, tiny, odd and long, and one rotated by EXIF.
 PHOTOGRAPH_SIZES = ((320, 200), (200, 320), (240, 240), (24, 18), (331, 79), (320, 200))
@@ -72,6 +73,7 @@ def compare_photographs(trained: TrainedModel, file: Path, must_agree: bool = Tr
     """
     model, backbone = ExportedModel(file), trained.model.backbone
     patch = backbone.patch_embed.stride if isinstance(backbone, VisionTransformer) else 1
+    padding = padding_of(trained.model)
     predicts_boxes = trained.prediction_class.has_threshold  # only boxes have one
     pixel_differences, prediction_differences = [], []
     with TemporaryDirectory() as folder:
@@ -80,7 +82,7 @@ def compare_photographs(trained: TrainedModel, file: Path, must_agree: bool = Tr
             expected = trained.sample(str(path))['inputs'].numpy()
             expected = expected.transpose(1, 2, 0).astype(np.float32)
             height, width = expected.shape[:2]
-            if min(height, width) < patch:
+            if min(padding.padded_size((height, width))) < patch:
                 continue  # a model of small images rejects the long one
             actual = actual.reshape(*actual.shape[:2], -1)[:height, :width]  # without padding
             same_shape = actual.shape == expected.shape
