@@ -189,7 +189,11 @@ def test_classes_without_names_are_numbered(tmp_path, names):
 
 @pytest.mark.parametrize(
     ('name', 'size'),
-    [('resnet10t', 64), ('convnext_atto', 64), ('swin_tiny_patch4_window7_224', 224)],
+    [
+        ('resnet10t', 64),
+        ('convnext_atto', 64),
+        pytest.param('swin_tiny_patch4_window7_224', 224, marks=pytest.mark.nightly),
+    ],
 )
 def test_models_computed_by_timm_have_the_same_logits(name, size, tmp_path):
     torch.manual_seed(0)
