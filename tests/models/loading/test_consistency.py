@@ -3,12 +3,9 @@
 import pytest
 import timm
 import torch
-from mmengine.registry import MODELS, init_default_scope
-from mmengine.runner import load_checkpoint
 from rejection import rejects
 from tiny_models import CENTRED, TINY_SIZES
 
-from benchmarks.dropin import rotary_of_eva02
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.models.layers import Numerics
 from vit_plugin.models.loading.consistency import compare_named_model
@@ -91,49 +88,10 @@ def test_different_numerics_are_noted_once(monkeypatch):
     assert not report.notes
 
 
-TINY = dict(
-    arch=TINY_SIZES,
-    img_size=64,
-    patch_size=16,
-)
-
-
-def mmpretrains_and_ours(name: str) -> tuple[torch.nn.Module, torch.nn.Module]:
-    """MMPretrain's model of this class, and our model that reads its weights."""
-    init_default_scope('mmpretrain')
-    theirs = MODELS.build(dict(TINY, type=f'mmpretrain.{name}'))
-    ours = MODELS.build(dict(TINY, type=f'vit_plugin.MM{name}'))
-    return theirs, ours
-
-
-@pytest.mark.filterwarnings('ignore')
-def test_mmpretrains_rotary_table_of_eva02_is_refused(tmp_path):
-    theirs, ours = mmpretrains_and_ours('ViTEVA02')
-    torch.save(theirs.state_dict(), tmp_path / 'x.pth')
-    before = ours.pos_embed.clone()
-    for load in (load_weights, load_checkpoint):
-        with rejects(r'layers.0.attn.rope.freqs_cos.*other rotary positions.*skip='):
-            load(ours, str(tmp_path / 'x.pth'))
-    assert torch.equal(ours.pos_embed, before)
-    report = load_weights(
-        ours, theirs.state_dict(), skip=['{rest}.freqs_(cos|sin)', 'rope.freqs_(cos|sin)']
-    )
-    assert report.ignored['rope.freqs_cos'] == 'skipped'
-
-
-@pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float16, torch.bfloat16])
-def test_the_authors_rotary_table_of_eva02_is_accepted(dtype):
-    theirs, ours = mmpretrains_and_ours('ViTEVA02')
-    rotary_of_eva02(theirs)
-    state = {key: value.to(dtype) for key, value in theirs.state_dict().items()}
-    assert load_weights(ours, state).ignored['rope.freqs_cos'] == 'the model computes the same'
-
-
 @pytest.mark.parametrize('factor', [1.0, 1.5])
 def test_rotary_periods_of_dinov3_are_compared(factor):
     model = VisionTransformer(
-        TINY['arch'] | dict(patch_size=16),
+        TINY_SIZES | dict(patch_size=16),
         img_size=64,
         pos_embed=CENTRED,
     )
@@ -146,14 +104,6 @@ def test_rotary_periods_of_dinov3_are_compared(factor):
 
 
 def test_an_empty_rotary_table_is_refused():
-    model = VisionTransformer(TINY['arch'] | dict(patch_size=16), img_size=64, pos_embed=CENTRED)
+    model = VisionTransformer(TINY_SIZES | dict(patch_size=16), img_size=64, pos_embed=CENTRED)
     with rejects('rope_embed.periods: the model computes other'):
         load_weights(model, {**model.state_dict(), 'rope_embed.periods': torch.empty(0)})
-
-
-@pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('name', 'noted'), [('DeiT3', True), ('VisionTransformer', False)])
-def test_weights_of_mmpretrains_deit3_are_noted(name, noted):
-    theirs, ours = mmpretrains_and_ours(name)
-    notes = load_weights(ours, theirs.state_dict()).notes
-    assert any('ln1 is copied to ln2' in note for note in notes) == noted

@@ -11,6 +11,7 @@ PLAIN = dict(TINY_SIZES, num_layers=4)
 
 @pytest.mark.parametrize('name', ['resnet10t', 'test_efficientnet'])
 def test_cnn_gives_its_last_three_maps(name):
+    pytest.importorskip('vit_plugin.projects.timm_models')  # has TimmBackbone
     facts = model_facts(dict(TIMM, model_name=name), (128, 128))
     backbone, neck, strides = query_maps(facts, 96)
     assert (strides, neck['type'], neck['num_outs']) == ([8, 16, 32], 'FPN', 3)
