@@ -15,11 +15,12 @@ from extras import needs_mmdet
 from PIL import Image
 
 from vit_plugin.__main__ import main
+from vit_plugin.deploy.runtimes import open_exported
 from vit_plugin.engine import Runner
 from vit_plugin.engine.run_provenance import collect_provenance
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import open_checkpoint
-from vit_plugin.weights.carried_records import carried_record, file_record
+from vit_plugin.weights.carried_records import carried_record, exported_record, file_record
 from vit_plugin.weights.provenance import read_text_record
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -114,7 +115,7 @@ def test_chain_of_licenses_on_the_page(data, capsys):
             check=True,
             env=dict(os.environ, PYTHONPATH=os.environ.get('PYTHONPATH', '')),
         )
-    exported = file_record(Path('detector.onnx'))
+    exported = exported_record(Path('detector.onnx'), open_exported('detector.onnx').metadata)
     parts = [(depth, part, record.made) for depth, part, record in exported.walk()]
     assert parts == [
         (0, '', 'exported'),

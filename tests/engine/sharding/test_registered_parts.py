@@ -43,6 +43,9 @@ CASES = {
     **VARIANTS,
 }
 MASK = torch.zeros(2, 8, 8).index_fill_(1, torch.arange(4), 1.0)  # the upper half is masked
+# The states of queries of each layer of a DETR's decoder, and their reference points.
+QUERIES = torch.randn(2, 2, 4, 32)
+REFERENCES = torch.rand(2, 4, 2)
 PREDICTIONS = [(torch.randn(2, 4, 4), torch.randn(2, 4, 8, 8))]  # of an EoMT
 # Forwards of parts that are not in `WORKS`, or of a variant.
 FORWARD: dict[str, Callable[[Any], Any]] = {
@@ -50,6 +53,9 @@ FORWARD: dict[str, Callable[[Any], Any]] = {
     'SimMIMViT, masked': lambda part: part(IMAGES, mask=MASK),
     'EoMTHead': lambda part: part(PREDICTIONS),
     'EoMTDecodeHead': lambda part: part(PREDICTIONS),
+    'PublishedDETRHead': lambda part: part(QUERIES),
+    'PublishedConditionalDETRHead': lambda part: part(QUERIES, REFERENCES),
+    'PublishedDeformableDETRHead': lambda part: part(QUERIES, [REFERENCES, REFERENCES]),
     'TransUNetHead': lambda part: part((torch.randn(2, 8, 8, 8), MAP[..., ::2, ::2])),
 }
 # `test_distiller.py` trains these on two sharded ranks.
@@ -64,13 +70,16 @@ DISTILLATION = {
 # Nothing to shard.
 NO_PARAMETERS = {
     'AugmentingPreprocessor',
+    'BandsPreprocessor',
     'IoUAwareBCELoss',
+    'MatchabilityAwareLoss',
     'MultiViewPreprocessor',
+    'OverlapVarifocalLoss',
     'ScaleShiftInvariantLoss',
     'SiLogLoss',
     'SoftDiceLoss',
 }
-WITH_AVERAGES = {'DINO'}  # sharding rejects a model that averages its own weights
+WITH_AVERAGES = {'DINO', 'DINOv3'}  # sharding rejects a model that averages its own weights
 QUICK = ('PooledResNetEmbed, whitened', 'MBConvEmbed', 'ConvEmbed')
 LEFT_OUT = DISTILLATION | NO_PARAMETERS | WITH_AVERAGES
 # Since `RIGHT` has every registered class, a new one is included without an entry here.
