@@ -169,6 +169,18 @@ def test_forked_processes_are_ended_by_signals(tmp_path):
                 pool.starmap(max, [(i, 1) for i in range(8)])
 
 
+@pytest.mark.filterwarnings('ignore:.*fork.*:DeprecationWarning')
+def test_other_signals_do_not_end_forked_processes(tmp_path):
+    """Slurm sends SIGUSR1 to all processes, maybe while a data worker starts."""
+    forks = multiprocessing.get_context('fork')
+    with PreemptionHook().listening(SimpleNamespace(work_dir=str(tmp_path))):
+        process = forks.Process(target=time.sleep, args=(0.1,), daemon=True)
+        process.start()
+        os.kill(process.pid, signal.SIGUSR1)  # while it starts
+        process.join(200)
+    assert process.exitcode == 0
+
+
 def preempt_one(work_dir: str) -> None:
     """Train on two ranks; only the second gets a signal."""
     warnings.simplefilter('ignore')  # of torch, about an argument that MMEngine passes

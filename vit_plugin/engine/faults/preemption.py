@@ -101,11 +101,13 @@ class PreemptionHook(Hook):
                 signal.signal(number, handler)
 
     def _guard_forks(self) -> None:
-        """Let the signals end forked processes, which would otherwise inherit the handlers.
+        """Let SIGTERM end forked processes, which would otherwise inherit the handler.
 
         The frameworks' metrics compute in pools of processes, which they end by SIGTERM, some right
-        after their start. The signals are blocked over the fork, since Python would lose one that
-        arrives right after it.
+        after their start. The other signals are ignored there: a launcher sends them to all
+        processes of a run, also to a data worker that :func:`_shield_worker` has not reached yet.
+        The signals are blocked over the fork, since Python would lose one that arrives right after
+        it.
         """
         masks = threading.local()
 
@@ -119,7 +121,8 @@ class PreemptionHook(Hook):
 
         def reset() -> None:
             for number in self.signals if self._listens else ():
-                signal.signal(number, signal.SIG_DFL)
+                is_term = number == signal.SIGTERM
+                signal.signal(number, signal.SIG_DFL if is_term else signal.SIG_IGN)
             self._listens = False
             unblock()
 
