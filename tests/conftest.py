@@ -174,7 +174,10 @@ def forget(monkeypatch):
 
     So a test imports vit_plugin anew, as where that package is not installed.
     """
+    earlier = sys.modules.get('vit_plugin')
     yield functools.partial(_forget, monkeypatch)
+    if sys.modules.get('vit_plugin') is earlier:  # the test has not called the function
+        return
     for name in [name for name in sys.modules if name.split('.')[0] == 'vit_plugin']:
         del sys.modules[name]  # imported by the test; monkeypatch then restores the earlier ones
 
