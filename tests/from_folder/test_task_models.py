@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from foreign_data import cvat_coco
-from image_folders import write_masks, write_panoptic
+from image_folders import write_depth, write_masks, write_panoptic
 from mmengine.dataset import pseudo_collate
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DATASETS, METRICS, MODELS, init_default_scope
@@ -41,16 +41,17 @@ PAIRS = [(task, name) for task in TASKS for name in models_of(task)]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The working directory, with shapes as polygons and as masks."""
+    """The working directory, with shapes as polygons and as masks, and depth maps."""
     monkeypatch.chdir(tmp_path)
     cvat_coco(tmp_path / 'polygons')
     write_masks(tmp_path / 'masks')
     write_panoptic(tmp_path / 'panoptic')
+    write_depth(tmp_path / 'depth')
     return tmp_path
 
 
 def data_of(task: str) -> str:
-    return dict(segmentation='masks', panoptic='panoptic').get(task, 'polygons')
+    return dict(segmentation='masks', panoptic='panoptic', depth='depth').get(task, 'polygons')
 
 
 def facts(**changes) -> ModelFacts:
