@@ -50,8 +50,7 @@ def delete_task(task: str, root: Path) -> None:
     for folder in (f'{top}/tasks/{name}' for top in ('vit_plugin', 'tests') for name in gone):
         shutil.rmtree(root / folder, ignore_errors=not folder.startswith('vit_plugin'))
     for project in projects:
-        if (root / 'vit_plugin/projects' / project).is_dir():
-            delete(project, root)
+        delete(project, root)
 
 
 def delete(project: str, root: Path) -> None:

@@ -21,7 +21,7 @@ PATCH = 16
 class Model:
     """A model that reduces images and returns a score; an exported file if its score is another."""
 
-    channels, outputs_predictions = 3, True
+    channels, outputs_predictions, facts = 3, True, dict(patch=PATCH)
     prediction_class = SimpleNamespace(has_threshold=False)
 
     def __init__(self, tiny: dict, score: float = 0.5, unit: int = 1) -> None:

@@ -10,7 +10,6 @@ from PIL import Image
 from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.models import VisionTransformer
 
 from .exported_model import ExportedModel
 from .input_sizes import padding_of
@@ -71,9 +70,8 @@ def compare_photographs(trained: TrainedModel, file: Path, must_agree: bool = Tr
     Raises:
         ConfigError: if the predictions must agree and do not.
     """
-    model, backbone = ExportedModel(file), trained.model.backbone
-    patch = backbone.patch_embed.stride if isinstance(backbone, VisionTransformer) else 1
-    padding = padding_of(trained.model)
+    model, padding = ExportedModel(file), padding_of(trained.model)
+    patch = model.facts.get('patch', 1)
     predicts_boxes = trained.prediction_class.has_threshold  # only boxes have one
     pixel_differences, prediction_differences = [], []
     with TemporaryDirectory() as folder:

@@ -31,6 +31,7 @@ FORMAT_PATHS = {
     'hf': f'{HERE}.hugging_face:HF',
     'hf_deit': f'{HERE}.hugging_face:HF_DEIT',
     'hf_dinov2': f'{HERE}.hugging_face:HF_DINOV2',
+    # After DINOv2, of which BEiT's table has all names, too: the first of equals is written.
     'hf_beit': f'{HERE}.hugging_face:HF_BEIT',
     'hf_beit_masked': f'{HERE}.hugging_face:HF_BEIT_MASKED',
     'hf_dinov3': f'{HERE}.hugging_face:HF_DINOV3',
@@ -56,7 +57,7 @@ def export(
     Args:
         state: the tensors by our names.
         family: the name of a format, or the start of several names. Of several formats, the one
-            that leaves out the fewest tensors is used.
+            that leaves out the fewest tensors is used, the first of them.
         heads: the number of attention heads. Only ``'jax'`` needs it.
 
     Returns:
