@@ -15,13 +15,35 @@ LICENSES = ('LICENSE', 'LICENSE.txt', 'LICENSE.md')
 READMES = ('README.dataset.txt', 'README.roboflow.txt', 'README.md')
 CONFIGS = ('data.yaml', 'dataset.yaml')
 ANNOTATION_FOLDERS = ('.', 'train', 'annotations')
+# Words of Creative Commons' titles, and their short forms.
+CREATIVE_COMMONS = {
+    'attribution': 'by',
+    'noncommercial': 'nc',
+    'sharealike': 'sa',
+    'noderivatives': 'nd',
+    'noderivs': 'nd',
+}
+# Titles of license texts, and the names of these licenses on the hub.
+TITLES = {
+    r'apache license,?(?: version)? 2\.0': 'apache-2.0',
+    r'(?:the )?mit license': 'mit',
+    r'bsd (\d)-clause': r'bsd-\1-clause',
+    r'gnu general public license,? version (\d)': r'gpl-\1.0',
+    r'gnu lesser general public license,? version (\d)': r'lgpl-\1.0',
+    r'gnu affero general public license,? version (\d)': r'agpl-\1.0',
+    r'(?:creative commons )?(?:legal code )?cc0 1\.0': 'cc0-1.0',
+    # Roboflow leaves out the CC, as in "BY-NC-SA 4.0".
+    r'(?:creative commons |cc[ -])?(by(?:-(?:nc|sa|nd))*)[ -](\d\.\d)': r'cc-\1-\2',
+}
+TITLE_END = r'(?: international| universal| public| license| deed|,(?: \d+)? \w+ \d{4})*'
 
 
 def stated_license(folder: str | Path) -> str:
     """The license that a folder states for its data, such as ``'cc-by-4.0'``; empty without one.
 
-    Roboflow writes it into ``data.yaml`` and a README, COCO into the annotation file if all images
-    have the same one. Otherwise, the first line of a ``LICENSE`` is its name.
+    Roboflow writes it into ``data.yaml`` and a README, COCO into the list ``licenses`` of an
+    annotation file, which counts if it has exactly one entry. Otherwise, a ``LICENSE`` states it by
+    its only line, or by the title of a well-known text.
     """
     root = Path(folder)
     annotations = [
@@ -33,7 +55,7 @@ def stated_license(folder: str | Path) -> str:
         *(_in_config(root / name) for name in CONFIGS),
         *(_in_readme(root / name) for name in READMES),
         *map(_in_coco, annotations),
-        *(_first_line(root / name) for name in LICENSES),
+        *(_in_license(root / name) for name in LICENSES),
     )
     return next(filter(None, map(_name_on_hub, texts)), '')
 
@@ -46,9 +68,14 @@ def _name_on_hub(text: str) -> str:
     name = ' '.join(text.split()).strip('"\'.')
     if not name.isprintable() or len(name) > MAX_NAME_LETTERS:
         return ''
-    short = re.sub(r'[\s_]+', '-', name.lower())
-    known = {'apache-license-2.0': 'apache-2.0', 'mit-license': 'mit', 'the-mit-license': 'mit'}
-    return known.get(short, re.sub(r'^by-', 'cc-by-', short))
+    return _known_name(name) or re.sub(r'[\s_]+', '-', name.lower())
+
+
+def _known_name(title: str) -> str:
+    """The name on the hub of a license whose text has this title; empty if it is not known."""
+    title = re.sub('[a-z]+', lambda word: CREATIVE_COMMONS.get(word[0], word[0]), title.lower())
+    matches = ((re.fullmatch(pattern + TITLE_END, title), name) for pattern, name in TITLES.items())
+    return next((match.expand(name) for match, name in matches if match), '')
 
 
 def _in_config(path: Path) -> str:
@@ -87,8 +114,12 @@ def _in_coco(path: Path) -> str:
     return names[0] if len(names) == 1 else ''
 
 
-def _first_line(path: Path) -> str:
-    return next((line for line in _text(path).splitlines() if line.strip()), '')
+def _in_license(path: Path) -> str:
+    """The only line of a ``LICENSE``, or the name of a known license from its first two lines."""
+    lines = [*filter(None, (line.strip(' \t#*=-') for line in _text(path).splitlines()))]
+    if len(lines) == 1:
+        return lines[0]
+    return next(filter(None, (_known_name(' '.join(lines[:count])) for count in (1, 2))), '')
 
 
 def _text(path: Path) -> str:

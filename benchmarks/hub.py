@@ -1,4 +1,4 @@
-"""Compare this package with transformers on folders of the hub: outputs in float64, and pixels.
+"""Compare this package with transformers on hub folders: outputs in float64, and pixels.
 
     python benchmarks hub PYTHON [--only NAME ...]
 

@@ -66,7 +66,7 @@ def draw_objects(
         Whether texts were drawn.
     """
     colors = [color_of(label) for label in labels]
-    for mask, color in zip(masks, colors, strict=False):
+    for mask, color in zip(masks, colors, strict=False):  # there may be no masks
         _tint(picture, mask, color)
     corners = boxes.round().astype(int).tolist()
     for box, color in zip(corners, colors, strict=True):
@@ -82,7 +82,7 @@ def draw_objects(
 
 
 def draw_map(picture: np.ndarray, labels: np.ndarray, untinted: Collection[int] = ()) -> None:
-    """Tint and outline the pixels of each class (H, W) in a picture, except untinted classes."""
+    """Tint and outline the classes of a class map (H, W) in a picture, except untinted ones."""
     for label in np.unique(labels).tolist():
         if label not in untinted:
             _tint(picture, labels == label, color_of(label))

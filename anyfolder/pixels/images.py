@@ -40,8 +40,9 @@ def decode(content: bytes, color_type: str | int = 'color', keep_depth: bool = F
     """Decode a photograph, by default as displayed and to BGR (H, W, 3) of 8 bits.
 
     OpenCV decodes the formats for which it applies the EXIF orientation; Pillow decodes the others,
-    AVIF and HEIC. A JPEG without its end marker is read, as by Pillow with
-    ``LOAD_TRUNCATED_IMAGES``, unless pixels are missing, which both would leave gray or coarse.
+    AVIF and HEIC. A JPEG that only lacks its end marker is accepted, as by Pillow with
+    ``LOAD_TRUNCATED_IMAGES``. If pixels are missing, it is rejected, since OpenCV and Pillow would
+    fill them with gray, or give a coarse image.
 
     Args:
         content: the encoded image.
@@ -56,7 +57,7 @@ def decode(content: bytes, color_type: str | int = 'color', keep_depth: bool = F
             AVIF or HEIC with ``keep_depth``.
     """
     if shape := multiband_shape(content):
-        raise ValueError(f'it has {shape[2]} bands, which bands={shape[2]} reads')
+        raise ValueError(f'it has {shape[2]} bands; set bands={shape[2]} to read them')
     check_decoding_cost(content)
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
     flag |= cv2.IMREAD_ANYDEPTH if keep_depth else 0
@@ -68,7 +69,7 @@ def decode(content: bytes, color_type: str | int = 'color', keep_depth: bool = F
         # there, all scans were written.
         may_lack_scans = PROGRESSIVE in content and missing == JPEG_END
         content += missing
-    if content[4:8] == b'ftyp':
+    if content[4:8] == b'ftyp':  # AVIF or HEIC
         if keep_depth:
             raise ValueError(
                 'AVIF and HEIC are read with 8 bits only, and all bits are needed here; save it '
@@ -82,7 +83,7 @@ def decode(content: bytes, color_type: str | int = 'color', keep_depth: bool = F
             image = np.stack([image] * 3, axis=-1)
     if image is None:
         raise ValueError('the file is damaged, or in an unknown format, such as 32-bit values')
-    # If pixels are missing, the last block is. In any orientation it touches a corner.
+    # If pixels are missing, the last block is among them. In any orientation, it has a corner.
     if lacks_end and (may_lack_scans or (_corners(image) == MISSING_PIXEL).all(axis=-1).any()):
         raise ValueError('the file is truncated, and the rest of the image would be gray or coarse')
     return image
@@ -135,7 +136,7 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
         if SLICE_NAME.fullmatch(str(image)):
             return read_slice(*file_and_number(str(image)))[..., None]
         content = read_within(image, 'bytes of an image')
-        displayed_size(content)  # before memory is allocated for the pixels
+        displayed_size(content)  # raises if there are too many, before memory is allocated
         return read_bands(content) if multiband_shape(content) else decode(content)
     except Exception as error:  # decoders raise any error
         raise InputError(
@@ -156,7 +157,7 @@ def pixels_of_array(array: np.ndarray) -> np.ndarray:
     Raises:
         InputError: if it is empty or not numeric, if it does not have two or three axes, or if it
             has three channels and is neither uint8 nor float32: it may be a photograph, whose range
-            is unknown.
+            is unknown. In float32 it has bands, as :func:`read_image` gives them.
     """
     if array.ndim not in (2, 3) or not array.size or array.dtype.kind not in 'uif':
         raise InputError(

@@ -18,12 +18,12 @@ from .geometry import BOX_FORMS, rounded
 from .records import ImageRecord, Instance, Records
 
 MIN_SIDE = 1.0  # pixels of a side; MMDetection silently leaves out smaller boxes
-SLACK = 5e-4  # pixels that a side may be short by rounding of left + width - left
-# A box may exceed its image by rounding: by this many pixels, and by this fraction of a side of a
-# small box.
-ROUNDED, ROUNDED_SHARE = 2.0, 0.125
-# From this number of boxes outside of their image, or above this fraction of fewer boxes, the
-# stated meaning is doubted if another one fits.
+SLACK = 5e-4  # tolerance in pixels for the rounding of floats, as in left + width - left
+# A box may exceed its image, because coordinates are rounded: by this fraction of its side, but by
+# no more than this many pixels.
+MAX_EXCESS_SHARE, MAX_EXCESS = 0.125, 2.0
+# Other meanings are tried if at least this number of boxes, or in small data more than this
+# fraction of them, do not lie in their image.
 MANY_OUTSIDE, SHARE_OUTSIDE = 3, 0.1
 
 
@@ -43,7 +43,7 @@ REMEDIES = {
     ('xywh', 'center'): 'add half of the width and height to left and top',
     ('xyxy', 'center'): 'write the center, right minus left and bottom minus top',
 }
-# The fault and its remedy, by whether the format states fractions.
+# The fault of the values and its remedy, by whether the format states fractions.
 UNITS = {
     False: ('have values from 0 to 1', 'multiply them by the width and height of their image'),
     True: (
@@ -51,8 +51,9 @@ UNITS = {
         'divide them by the width and height of their image',
     ),
 }
-UNIT_WORDS = dict(xywh='size', xyxy='corners', center='center')  # form -> its word in a layout
-# Forms that even a few boxes distinguish. A center differs less from the upper left corner.
+# The words of `units` in a layout file (:mod:`anyfolder.layouts.box_units`), by form.
+UNIT_WORDS = dict(xywh='size', xyxy='corners', center='center')
+# A few boxes suffice to tell these forms apart. A center and an upper left corner differ less.
 SIZES_OR_CORNERS = {'xywh', 'xyxy'}
 
 
@@ -87,8 +88,8 @@ def _fits(numbers: np.ndarray, sizes: np.ndarray, meaning: Meaning) -> np.ndarra
         boxes = boxes * np.tile(sizes, 2)
     start, sides = boxes[:, :2], boxes[:, 2:]
     least = np.minimum(MIN_SIDE, sizes) - SLACK
-    beyond = np.clip(ROUNDED_SHARE * sides, SLACK, ROUNDED)
-    within = (start >= -beyond) & (start + sides <= sizes + beyond) & (sides >= least)
+    excess = np.clip(MAX_EXCESS_SHARE * sides, SLACK, MAX_EXCESS)
+    within = (start >= -excess) & (start + sides <= sizes + excess) & (sides >= least)
     return within.all(axis=-1)
 
 
@@ -114,6 +115,7 @@ def _is_likelier(
         sizes: width and height of their images (N, 2).
         outside: whether each box does not fit as stated (N).
     """
+    # With fewer than MANY_OUTSIDE boxes, only such forms or units are considered.
     few_suffice = other.form == stated.form or {other.form, stated.form} == SIZES_OR_CORNERS
     if outside.sum() < MANY_OUTSIDE and not (few_suffice and outside.mean() > SHARE_OUTSIDE):
         return False
@@ -122,7 +124,7 @@ def _is_likelier(
 
 
 def _layout_units(meaning: Meaning, example: Instance) -> list[str] | None:
-    """A meaning in the words of a layout, or None if layouts have no words for it."""
+    """A meaning in the words of a layout file, or None if it has no words for it."""
     if meaning.form not in UNIT_WORDS:
         return None
     words = [UNIT_WORDS[meaning.form]]

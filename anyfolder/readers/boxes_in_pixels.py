@@ -16,16 +16,17 @@ RELATIVE_TOLERANCE = 0.05  # fraction of the image by which rounded values may e
 def to_pixels(records: Records, findings: Findings, form_is_stated: bool = False) -> None:
     """Convert the boxes and polygons of all images to pixels, and the boxes to one form.
 
-    An object with an invalid box is rejected and removed, and so is one without a box if its
-    polygons or run lengths are invalid. Those next to a box are checked later, by
-    :mod:`.object_masks`, if they are needed. An object without a box gets the upright one around
-    its outline, and a rotated box is replaced by the upright one around it.
+    An object is rejected and removed if its box is invalid, or if it has no box and its polygons or
+    RLE are invalid. The outline of an object that also has a box is checked later, by
+    :mod:`.object_masks`, and only if masks are needed; but values beyond 0 to 1 where fractions are
+    stated are always rejected. An object without a box gets the upright one around its outline, and
+    a rotated box is replaced by the upright one around it.
 
     Args:
         records: images of known size.
         findings: collects errors.
-        form_is_stated: whether the user stated the form of the boxes, and whether pixels count from
-            1. Then neither is questioned.
+        form_is_stated: True if the user stated the form of the boxes and the first pixel, 0 or 1.
+            Both are then taken as stated instead of checked.
 
     Raises:
         InputError: if the boxes have another form than stated, see :mod:`.box_meaning`.
@@ -46,7 +47,7 @@ def to_pixels(records: Records, findings: Findings, form_is_stated: bool = False
     for record in records:
         for instance in record.instances:
             upright = upright_box(instance.box, number_of(instance.degrees))
-            if upright:
+            if upright:  # the box is rotated
                 what = 'rotated boxes, replaced by the upright rectangle around them'
                 findings.warn(what, f'{instance.degrees} degrees of {instance.origin}')
                 instance.box = upright
@@ -59,11 +60,12 @@ def _convert_numbers(instance: Instance, findings: Findings) -> bool:
             [number_of(value) for value in part] if isinstance(part, (list, tuple)) else [math.nan]
             for part in instance.segmentation
         ]
+    # A value that is not a list is rejected below, like a list of another length.
     if isinstance(instance.box, (str, Mapping)) or not isinstance(instance.box, Iterable):
         instance.box = [instance.box] if instance.box else ()
     box = [number_of(value) for value in instance.box]
     if not box and isinstance(instance.segmentation, dict):
-        return True  # the box around its run lengths is found later
+        return True  # the box around its RLE is found later
     if not box and isinstance(instance.segmentation, list):
         # Whether there are three points is checked later, if polygons are needed.
         has_point = any(len(part) > 1 for part in instance.segmentation)
@@ -85,10 +87,10 @@ def _convert_to_pixels(instance: Instance, record: ImageRecord, findings: Findin
     """Convert an object to pixels; return False if it is rejected.
 
     It is rejected if it should have fractions, and has values far below 0 or above 1, or if it has
-    no box and its run lengths are invalid.
+    no box and its RLE is invalid.
     """
     if not len(instance.box):
-        instance.degrees = None  # the outline is at its place already
+        instance.degrees = None  # an outline is already rotated
     if not len(instance.box) and isinstance(instance.segmentation, dict):
         around = box_of_valid_runs(instance, record.size, findings)
         instance.box = around or ()
@@ -99,7 +101,7 @@ def _convert_to_pixels(instance: Instance, record: ImageRecord, findings: Findin
         values = [*instance.box, *(value for part in polygons for value in part)]
         if max(values) > 1 + RELATIVE_TOLERANCE or min(values) < -RELATIVE_TOLERANCE:
             findings.reject(
-                'objects have values beyond 0 to 1, but need fractions of the width and height',
+                'objects have values beyond 0 to 1, so not fractions of the width and height',
                 'divide pixels by the size of the image',
                 f'{values!r}, {instance.origin}',
             )

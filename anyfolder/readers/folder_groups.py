@@ -6,11 +6,12 @@ look alike, so the validation would be too optimistic. Folders are such groups i
 1. they are on one level, and are neither splits nor named for a kind of file (``images``),
 2. there are :data:`MIN_GROUPS` or more, with two images each on average,
 3. the name of each has a digit: ``patient_007``, ``2011_09_26``, ``clip3``,
-4. they are not classes: most classes are in several of them.
+4. they are not classes: at least half of the classes are in several of them.
 
 The outermost level of such folders is used. Without one, file names can show groups, as in
-``vid01_frame001.png``: the first of :data:`NAME_FORMS` is used that puts most images in groups of
-two or more. Other folders, and fewer groups, are divided and noted.
+``vid01_frame001.png``: those of the first of :data:`NAME_FORMS` that matches most of the names and
+gives at least two images per group on average. If there are fewer groups, or other folders, their
+images are divided one by one, and a note says so.
 """
 
 import re
@@ -26,19 +27,23 @@ from .image_tree import Tree
 from .records import ImageRecord, Records
 from .splits import split_of
 
-MIN_GROUPS = 5  # the one held out of fewer folders would be a large fraction of the images
+MIN_GROUPS = 5  # with fewer, one held-out group would be a large fraction of the images
 MIN_MEAN_IMAGES = 2  # images per folder on average; with fewer, many folders have one image
 NUMBERED = re.compile(r'(.*\d.*?)[ ._-]+\d+\.\w+$')  # a number after a name with a digit
 SAMPLED_NAMES = 200  # names in a sample, most of which must have one form
 DIGIT = re.compile(r'\d')
-# Groups in file names: a video before its frame (as VoTT, Roboflow and video tools name them), a
-# numbered word, and an image augmented by Roboflow.
+# Groups in file names, each with an example.
 NAME_FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
+        # The file of a video, as by VoTT and Roboflow: `clip1.mp4` of clip1.mp4#t=12.jpg, and
+        # `clip1_mp4` of clip1_mp4-12_jpg.rf.3f2a.jpg.
         r'(.*[^\W_].*?[._](?:mp4|avi|mov))[-_#.]',
+        # A video before its frame: `vid01` of vid01_frame001.png.
         r'(.*[^\W_].*?)[ ._-]*(?<![^\W\d_])(?:frames?|frm)[ ._-]*\d',
+        # A numbered word: `patient_12` of patient_12_slice3.png.
         rf'((?:.*(?<![^\W\d_]))?(?:{GROUP_WORDS})[ ._-]*\d+)\D',
+        # An image that Roboflow augmented: `cat_jpg` of cat_jpg.rf.3f2a.jpg.
         r'(.+)\.rf\.',
     )
 )
@@ -47,7 +52,7 @@ Folders = dict[str, Records]
 
 
 def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
-    """Set the group of images to the name of their folder, or of their video, if these are groups.
+    """Set each image's group to its folder, or to the common part of its name, if these are groups.
 
     If any image has a group already, none is set.
 
@@ -57,20 +62,20 @@ def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
         findings: collects the groups that stay whole, or those that are divided.
 
     Returns:
-        The groups that are the only ones with some class, which only training can use.
+        The groups with a class that is in no other group. They must be in training.
     """
     if any(record.group for record in records):
         return set()
     levels = [folders for folders in _levels(records, tree) if _may_be_groups(folders)]
     for folders in levels:
         if len(folders) >= MIN_GROUPS and all(map(DIGIT.search, folders)):
-            what = 'folders kept whole in train or val, like those of a patient or a video'
+            what = 'folders kept whole in train or val, each maybe of one patient or video'
             return _set_groups(folders, what, findings)
     names = _group_by_names(records, NAME_FORMS)
     if len(names) >= MIN_GROUPS:
         what = (
-            'images kept together in train or val, as of one video, patient or augmented image by '
-            'their names'
+            'images kept together in train or val, since their names show one video, patient or '
+            'augmented image'
         )
         return _set_groups(names, what, findings)
     what = (
@@ -88,12 +93,12 @@ def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
 
 
 def _set_groups(groups: Folders, what: str, findings: Findings) -> set[str]:
-    """Set the group of images, and return the groups that are the only ones with some class."""
+    """Set the group of images, and return the groups with a class that is in no other group."""
     findings.warn_all(what, groups)
     for name, images in groups.items():
         for record in images:
             record.group = name
-    return {*_sole_folders(groups)}
+    return {*_folders_with_unique_class(groups)}
 
 
 def _group_by_names(records: Records, forms: Sequence[re.Pattern[str]]) -> Folders:
@@ -131,16 +136,17 @@ def _distinctive_names(parts: Sequence[str]) -> list[str]:
 
 
 def _may_be_groups(folders: Folders) -> bool:
-    """True if folders have enough images, and most classes are in several folders."""
+    """True if folders have enough images, and at least half of the classes are in several."""
     images = sum(map(len, folders.values()))
     if len(folders) < 2 or images < MIN_MEAN_IMAGES * len(folders):
         return False
     classes = {name for records in folders.values() for name in _classes_of(records)}
-    return not classes or 2 * len([*_sole_folders(folders)]) <= len(classes)
+    unique_classes = len([*_folders_with_unique_class(folders)])
+    return not classes or 2 * unique_classes <= len(classes)
 
 
-def _sole_folders(folders: Folders) -> Iterator[str]:
-    """The folder of each class that is in only one folder."""
+def _folders_with_unique_class(folders: Folders) -> Iterator[str]:
+    """The folder of each class that is in only one folder, once for each such class."""
     folders_of_class = defaultdict[str, list[str]](list)
     for folder, records in folders.items():
         for name in _classes_of(records):

@@ -7,7 +7,7 @@ import numpy as np
 
 from anyfolder.errors import first_line
 
-from .box_meaning import MIN_SIDE, ROUNDED
+from .box_meaning import MAX_EXCESS, MIN_SIDE
 from .findings import Findings
 from .geometry import box_around, clip_points, rounded
 from .records import Instance
@@ -95,7 +95,7 @@ def _has_valid_runs(instance: Instance, size: tuple[int, int], findings: Finding
     apart = np.abs(np.subtract(around, instance.box)).sum()
     apart_by_rows = np.abs(np.subtract((top, left, height, width), instance.box)).sum()
     # For an image that is not square, the size already shows the order.
-    if shape[0] == shape[1] and apart_by_rows + ROUNDED < apart:
+    if shape[0] == shape[1] and apart_by_rows + MAX_EXCESS < apart:
         what = 'run-length masks only fit their boxes if read by rows'
         findings.reject(
             what, 'write them by columns, as in COCO', instance.origin, few_are_tolerated=True

@@ -45,6 +45,11 @@ def test_rest_is_the_complement():
     )
 
 
+def test_rest_of_all_images_raises():
+    with rejects('fraction=1 takes all images, so that rest=True leaves none'):
+        stratified_subset(DIGITS, fraction=1, rest=True)
+
+
 def test_invalid_arguments_raise():
     for fraction in (0, 1.5, '1%', True, float('nan')):
         with rejects('must be '):

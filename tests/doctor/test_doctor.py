@@ -454,7 +454,7 @@ FAULTS = {
         'layer decay',
         'mmseg',
         setting('optim_wrapper.paramwise_cfg', dict(layer_decay_rate=0.8)),
-        'is read by no constructor',
+        'the default constructor ignores it',
         LAYER_DECAY,
     ),
     'a decay for ConvNeXt': Fault(
@@ -478,7 +478,7 @@ FAULTS = {
             setting('optim_wrapper.paramwise_cfg', dict(layer_decay_rate=0.01)),
         ),
         'of the rate of the head',
-        'a decay nearer to 1',
+        'a decay closer to 1',
     ),
     "SGD's rate": Fault(
         'learning rate',

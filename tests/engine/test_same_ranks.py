@@ -10,8 +10,10 @@ from ranks import on_ranks
 from rejection import rejects
 
 from benchmarks.tiny_run import build, tiny_cfg
+from vit_plugin.engine import same_ranks
 from vit_plugin.engine.same_ranks import (
     RANK_SPECIFIC_SETTINGS,
+    check_same,
     collect_checkpoint_facts,
     collect_config_facts,
     collect_data_facts,
@@ -50,6 +52,17 @@ def test_different_settings_of_ranks_raise(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('LOCAL_RANK', '0')
     on_ranks(2, tmp_path, start, str(tmp_path / 'run'), name, *DIFFERENT[name])
+
+
+def test_message_shows_where_long_values_differ(monkeypatch):
+    values = [f'{"class, " * 100}{name}' for name in ('cat', 'dog')]
+    facts = [dict(name=value) for value in values]
+    monkeypatch.setattr(same_ranks, 'get_world_size', lambda: 2)
+    monkeypatch.setattr(
+        same_ranks, 'all_gather_object', lambda fact: facts if fact in facts else values
+    )
+    with rejects(r'differ in name: .*class, cat \(rank 0\) or .*class, dog \(rank 1\); start'):
+        check_same(facts[0])
 
 
 class Data(list):

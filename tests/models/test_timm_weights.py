@@ -69,7 +69,7 @@ def test_a_file_of_a_cnn_is_loaded_into_the_stem(tmp_path, name, file):
     assert torch.equal(of_backbone.blocks[0].attn.qkv.weight, blocks)
     reported = {**report.matched, **report.initialized}
     assert reported.keys() == of_backbone.state_dict().keys()
-    assert report.initialized['cls_token'] == 'the checkpoint is of the CNN of the stem alone'
+    assert report.initialized['cls_token'] == 'the checkpoint has only the CNN of the stem'
     assert 'of its classifier' in report.ignored.values()
     assert (IN_ORDER in report.notes) == (file == 'in the order of timm')
 
@@ -141,7 +141,7 @@ def test_a_file_of_another_cnn_raises_and_changes_nothing(tmp_path):
 
 def test_skip_with_a_file_of_a_cnn_raises():
     weights = random_cnn('test_resnet').state_dict()
-    with rejects('is of the CNN of the stem alone, for which there is no skip or source_grid'):
+    with rejects('has only the CNN of the stem, for which there is no skip or source_grid'):
         load_weights(hybrid('test_resnet'), weights, skip=['patch_embed.{rest}'])
 
 
@@ -183,7 +183,7 @@ def test_a_source_grid_in_the_config_does_not_concern_a_cnn():
         pos_embed=dict(type='learned', source_grid=(1, 4)),
     )
     report = model.load(random_cnn('test_resnet').state_dict())
-    assert report.initialized['pos_embed'] == 'the checkpoint is of the CNN of the stem alone'
+    assert report.initialized['pos_embed'] == 'the checkpoint has only the CNN of the stem'
 
 
 def test_a_kernel_without_channels_does_not_fit():

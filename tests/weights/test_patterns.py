@@ -18,6 +18,10 @@ def test_pattern_reads_what_it_writes(i, j):
     assert pattern.match(f'block{i + 1}/unit{j + 1}/other3/kernel') is None
 
 
+def test_number_below_the_offset_does_not_match():
+    assert Pattern('block{i+1}').match('block0') is None
+
+
 def test_dots_match_only_dots():
     assert Pattern('a.{i}.b').match('a.1xb') is None
     assert Pattern('a.{rest}').match('a.b.c') == (('rest', 'b.c'),)

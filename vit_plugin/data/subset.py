@@ -29,14 +29,15 @@ def stratified_subset(
         dataset: the config of a data set with one label for each image.
         fraction: the share of each class to keep, above 0 and at most 1. At least one image of each
             class remains.
-        seed: seed of the choice. With the same seed, a larger subset contains a smaller one.
+        seed: seed of the random choice. With the same seed, a larger fraction has all images of a
+            smaller one.
         rest: keep the other images instead, to train on these and validate on the subset.
 
     Returns:
         The data set itself, of its own class, with fewer images in the same order.
 
     Raises:
-        ConfigError: if the fraction or the seed is out of range, if there are no images, or if the
+        ConfigError: if the fraction or the seed is out of range, if no images remain, or if the
             images have no labels.
     """
     complete = ALL_DATASETS.build(dataset)
@@ -54,6 +55,11 @@ def stratified_subset(
     indices = np.sort(np.concatenate(kept))
     if rest:
         indices = np.setdiff1d(np.arange(len(labels)), indices)
+        if not len(indices):
+            raise ConfigError(
+                f'stratified_subset: fraction={fraction} takes all images, so that rest=True '
+                'leaves none; give a smaller fraction, or add images.'
+            )
     return complete.get_subset(indices.tolist())
 
 
@@ -68,6 +74,6 @@ def dataset_labels(dataset: Any) -> np.ndarray:
         if all(isinstance(label, (int, np.integer)) for label in labels):
             return np.array(labels)
     raise ConfigError(
-        f'stratified_subset: {type(dataset).__name__} does not give one label for each image, by '
-        'which the subset is chosen; take a data set of images with labels, such as CustomDataset.'
+        f'stratified_subset: {type(dataset).__name__} does not give one label for each image, '
+        'which a stratified choice needs; take a classification data set, such as CustomDataset.'
     )

@@ -5,12 +5,13 @@ translates the pipeline that a checkpoint runs. A step is a dict:
 
 - ``resize``: a name of :data:`RESIZE_RULES` and its arguments, with ``interpolation`` and
   ``backend`` (``'cv2'`` or ``'pillow'``, whose results differ).
-- ``crop``: width and height of the middle part. It begins at half of the remainder, rounded to even
-  or, with ``rounding`` (``'floor'``), down. Smaller images are surrounded by ``fill`` (a value per
-  channel), or kept without it.
+- ``crop``: width and height of a center crop. Its offset is half of the remainder, rounded as by
+  Python's ``round``, or down if ``rounding`` is ``'floor'``. Smaller images are padded on all sides
+  with ``fill`` (a value per channel), or kept if there is no ``fill``.
 - ``pad``: adds ``fill`` at the right and at the bottom, up to the next multiples of ``unit`` and at
-  least the width and height in ``pad`` (and ``least``, in files of earlier versions). The result is
-  float32, so a fractional fill is kept.
+  least the width and height in ``pad``. Files of earlier versions may have ``least``, the smallest
+  length of both sides, instead of ``pad``. What is padded becomes float32, so that a fractional
+  fill is kept.
 - ``dtype``: ``'float32'``, so that later steps compute without rounding.
 
 The metadata is untrusted, so the size after a step is checked before the step is applied.
@@ -55,8 +56,9 @@ class PixelStep(TypedDict, total=False):
 
 
 class PlacedPixels(NamedTuple):
-    """Pixels (H, W, C). A point (x, y) of the image is at ``scale * point + offset`` in them.
+    """Pixels (H, W, C), and where the image is in them.
 
+    A point (x, y) of the original image is at ``scale * point + offset`` in the pixels.
     ``unpadded_size`` are height and width without padding at the right and bottom.
     """
 
@@ -74,10 +76,10 @@ def scale_size(
     file_width: float = math.inf,
     file_height: float = math.inf,
 ) -> tuple[int, int]:
-    """MMCV's ``Resize(keep_ratio=True)``: within a scale, which turns with the image.
+    """MMCV's ``Resize(keep_ratio=True)``: the largest size within a scale.
 
-    The result also fits into ``file_width`` and ``file_height``, which do not turn: the size of a
-    file that takes only one.
+    The longer side of the scale is for the longer side of the image. If the file takes only one
+    size, the result also fits into its ``file_width`` and ``file_height``.
     """
     ratio = min(
         max(scale_width, scale_height) / max(width, height),
@@ -91,7 +93,7 @@ def scale_size(
 def target_size(
     width: int, height: int, target_width: float, target_height: float, longest: float
 ) -> tuple[int, int]:
-    """timm's ``ResizeKeepRatio``: around a target (``longest`` is 0), within it (1), or between."""
+    """timm's ``ResizeKeepRatio``: cover a target (``longest=0``), fit into it (1), or between."""
     ratios = width / target_width, height / target_height
     ratio = max(ratios) * longest + min(ratios) * (1 - longest)
     return round(width / ratio), round(height / ratio)
@@ -122,7 +124,7 @@ def size_after(step: Mapping[str, Any], width: int, height: int) -> tuple[int, i
             width, height = min(width, crop_width), min(height, crop_height)
         else:
             width, height = crop_width, crop_height
-    elif 'dtype' not in step:  # a padding, which may lack `pad`
+    elif 'dtype' not in step:  # a padding, also in an earlier file, without `pad`
         unit, least = step.get('unit', 1), step.get('least', 1)
         pad_width, pad_height = step.get('pad', (0, 0))
         width = max(rounded_up(max(width, least), unit), pad_width)
@@ -157,8 +159,8 @@ def apply_steps(steps: Sequence[Mapping[str, Any]], image: np.ndarray) -> Placed
             placed = _resized(placed, new_size, step['interpolation'], step['backend'])
         elif 'crop' in step:
             placed = _cropped(placed, new_size, step.get('fill'), 'rounding' in step)
-        else:
-            placed = _padded(placed, new_size, step['fill'])  # the only other kind of step
+        else:  # a padding
+            placed = _padded(placed, new_size, step['fill'])
     return placed
 
 
@@ -197,7 +199,7 @@ def _padded(placed: PlacedPixels, new_size: tuple[int, int], fill: Any) -> Place
 def _on_canvas(pixels: np.ndarray, sides: np.ndarray, corner: np.ndarray, fill: Any) -> np.ndarray:
     """Pixels on a canvas of this width and height, with their left top at ``corner``."""
     canvas = np.empty((*sides[::-1], *pixels.shape[2:]), pixels.dtype)
-    canvas[:] = fill if pixels.ndim == 3 else np.mean(fill)
+    canvas[:] = fill if pixels.ndim == 3 else np.mean(fill)  # gray has one value
     (left, top), (height, width) = corner, pixels.shape[:2]
     canvas[top : top + height, left : left + width] = pixels
     return canvas

@@ -1,4 +1,4 @@
-"""Deformable attention and convolution by the interface of ``mmcv._ext``.
+"""Deformable attention and convolution with the interface of ``mmcv._ext``.
 
 Names, order of arguments and buffers are those that mmcv gives its compiled kernels. Buffers that
 only such kernels need are not used.
@@ -49,7 +49,7 @@ def ms_deform_attn_backward(
     grad_weights: Tensor,
     im2col_step: int,
 ) -> None:
-    """Add to the gradients of value, locations and weights."""
+    """Accumulate the gradients of value, locations and weights in the given buffers."""
     add_gradients(
         _attention_function(shapes),
         [value, locations, weights],
@@ -60,7 +60,7 @@ def ms_deform_attn_backward(
 
 def _attention_function(shapes: Tensor) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """Deformable attention on maps of these shapes, as a function of its differentiable inputs."""
-    # Not at import: our models import MMPretrain, which must find these ops.
+    # Imported here, because the import of our models imports MMPretrain, which needs these ops.
     from vit_plugin.models.layers.deformable_attention import deformable_attention
 
     sizes = shapes.tolist()  # one read from the GPU instead of one for each number
@@ -115,7 +115,7 @@ def modulated_deform_conv_backward(
     with_bias: bool,
     **geometry,
 ) -> None:
-    """Add to the gradients of input, weight, bias, offset and mask."""
+    """Accumulate the gradients of input, weight, bias, offset and mask in the given buffers."""
     add_gradients(
         _modulated_function(with_bias, geometry),
         [input, weight, bias, offset, mask],
@@ -162,7 +162,7 @@ def deform_conv_backward_input(
     columns: Tensor,
     **geometry,
 ) -> None:
-    """Add to the gradients of input and offset."""
+    """Accumulate the gradients of input and offset in the given buffers."""
     add_gradients(
         lambda input, offset: _plain_function(geometry)(input, promoted_to_float32(weight), offset),
         [input, offset],
@@ -180,11 +180,12 @@ def deform_conv_backward_parameters(
     ones: Tensor,
     **geometry,
 ) -> None:
-    """Add to the gradient of the weight."""
+    """Accumulate the gradient of the weight in the given buffer."""
     add_gradients(
         lambda weight: _plain_function(geometry)(
             promoted_to_float32(input), weight, promoted_to_float32(offset)
         ),
+        # The convolution is linear in its weight, which mmcv does not pass: any value will do.
         [torch.zeros_like(grad_weight)],
         grad_output,
         [grad_weight],

@@ -25,11 +25,13 @@ DEFAULT_CONSTRUCTORS = (
 # 8e-5 (MAE, H/14: 0.75).
 MIN_RATE_SHARE = 1e-5
 ADAPTIVE = ('Adam', 'Lion', 'Lamb')  # parts of the names of optimizers with normalized steps
+# Parts of the names of optimizers whose decay is apart from the gradient.
+DECOUPLED = ('AdamW', 'Lion', 'Muon')
 MAX_PRETRAINED_LR = 1e-3  # largest rate of such an optimizer for a pretrained backbone
-# Fewest steps in which weight decay may halve a parameter that has no gradients. With the rate and
-# decay of ViTDet, it takes 69,000.
+# Weight decay must not halve a parameter without gradients in fewer steps than this. With the rate
+# and decay of ViTDet, it takes 69,000.
 MIN_HALF_LIFE = 40_000
-MIN_PART_LETTERS = 5  # letters that a part of a name needs to be taken for a misspelled key
+MIN_PART_LETTERS = 5  # shorter parts of parameter names are not what a misspelled key means
 WARMUP_FACTOR = 0.5  # a schedule that begins below this factor is a warm-up
 # MMEngine's default of the first factor, by the class of the schedule; others count as 1.
 DEFAULT_FACTORS = {'LinearLR': 1 / 3, 'ConstantLR': 1 / 3}
@@ -50,10 +52,11 @@ def unmatched_custom_keys(examined: ExaminedConfig) -> Faults:
             if len(part) >= MIN_PART_LETTERS and (part in last_part or last_part in part)
         ]
         near = overlapping or closest(last_part, parts, 3, cutoff=0.5)
-        # A key that only exempts from weight decay may be meant for other models, in a base config.
+        # A key that resembles no parameter and only exempts from weight decay may be meant for
+        # other models, in a base config.
         lr_mult = factors.get('lr_mult', 1.0) if isinstance(factors, Mapping) else 1.0
-        is_fault = overlapping or lr_mult != 1.0
-        if is_fault and not any(key in name for name in names):
+        is_suspicious = overlapping or lr_mult != 1.0
+        if is_suspicious and not any(key in name for name in names):
             yield (
                 f'optim_wrapper.paramwise_cfg.custom_keys: no parameter has {key!r} in its name',
                 f'the nearest names are {", ".join(sorted(near)[:3])}' if near else 'leave it out',
@@ -67,7 +70,7 @@ def ineffective_layer_decay(examined: ExaminedConfig) -> Faults:
     constructor = examined.optim_wrapper.get('constructor')
     cure = f"set optim_wrapper.constructor='{CONSTRUCTOR}' and paramwise_cfg.layer_decay_rate"
     if setting and constructor in DEFAULT_CONSTRUCTORS:
-        yield f'optim_wrapper.paramwise_cfg.{setting} is read by no constructor', cure
+        yield f'optim_wrapper.paramwise_cfg.{setting}: the default constructor ignores it', cure
     if examined.optimizer_error:
         yield (
             f'optim_wrapper: {constructor or "the constructor"} does not take this model '
@@ -79,13 +82,13 @@ def ineffective_layer_decay(examined: ExaminedConfig) -> Faults:
         for parameter in examined.parameter_settings
         if parameter.name.startswith('backbone.')
     ]
-    lowest = min(rates, default=0)
+    lowest = min(filter(None, rates), default=0)
     highest = max((parameter.rate for parameter in examined.parameter_settings), default=0)
     if constructor not in DEFAULT_CONSTRUCTORS and 0 < lowest < MIN_RATE_SHARE * highest:
         yield (
             f'optim_wrapper.paramwise_cfg.{setting or "..."}: the first layers learn at '
-            f'{lowest / highest:.0e} of the rate of the head, which is next to nothing',
-            'take a decay nearer to 1, such as 0.65 to 0.8 for 12 blocks and 0.8 to 0.9 for 24',
+            f'only {lowest / highest:.0e} of the rate of the head',
+            'give a decay closer to 1, such as 0.65 to 0.8 for 12 blocks and 0.8 to 0.9 for 24',
         )
 
 
@@ -96,6 +99,7 @@ def unsuitable_learning_rate(examined: ExaminedConfig) -> Faults:
     ):
         yield 'optim_wrapper.optimizer.lr: all parameters have the rate 0', 'give a larger one'
     type_name = str(examined.optimizer.get('type'))
+    # A trained model that a run starts from may have been trained at this rate.
     sources = [
         source for source in examined.find_sources('backbone') if source.place not in START_SETTINGS
     ]
@@ -112,7 +116,7 @@ def unsuitable_learning_rate(examined: ExaminedConfig) -> Faults:
     ):
         yield (
             f'optim_wrapper.optimizer: {type_name} moves the pretrained backbone at the rate '
-            f'{max(rates):g}, one for SGD or for training from scratch',
+            f'{max(rates):g}, which suits SGD or training from scratch',
             'set lr to 1e-4 to 3e-4 at most, or give the backbone an lr_mult of 0.1 in custom_keys',
         )
 
@@ -141,10 +145,10 @@ def decayed_norms(examined: ExaminedConfig) -> Faults:
         # A step multiplies by 1 - rate * decay, so the half-life is log(2) / (rate * decay) steps.
         and log(2) < MIN_HALF_LIFE * parameter.rate * parameter.decay
     ]
-    if decayed and 'Adam' in type_name:
+    if decayed and any(word in type_name for word in DECOUPLED):
         yield (
             f'optim_wrapper: {len(decayed)} norms, positions or tokens of the pretrained backbone '
-            f'decay by half in less than {MIN_HALF_LIFE:,} steps ({shortened_list(decayed)})',
+            f'decay by half in fewer than {MIN_HALF_LIFE:,} steps ({shortened_list(decayed)})',
             'set paramwise_cfg.norm_decay_mult=0.0, and decay_mult=0.0 in custom_keys for '
             f"pos_embed and cls_token; constructor='{CONSTRUCTOR}' exempts the latter itself",
         )
@@ -155,7 +159,8 @@ def unfinished_warm_up(examined: ExaminedConfig) -> Faults:
     loop = examined.cfg.get('train_cfg') or {}
     schedules = examined.cfg.get('param_scheduler') or []
     run_by_epoch = bool(loop.get('max_epochs'))
-    # With `schedule_length`, the runner scales the schedules from this length to that of the run.
+    # With `schedule_length`, the schedules are written for that length, and the runner scales them
+    # to its own.
     run_length: Any = examined.cfg.get('schedule_length') or loop.get(
         'max_epochs' if run_by_epoch else 'max_iters'
     )

@@ -5,7 +5,7 @@ Checking early gives a clear error where the run would hang or silently train on
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -22,7 +22,7 @@ from vit_plugin.weights.report import shortened_list
 
 from .distributed import from_rank_0
 
-# Ranks may differ in paths, and in settings that only affect speed.
+# Settings that may differ between ranks, since they do not change what is trained.
 RANK_SPECIFIC_SETTINGS = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
 HASHED_BYTES = 1 << 16  # at either end of a file
 MAX_SAMPLES = 10_000  # compared samples of a data set
@@ -60,12 +60,21 @@ def check_same(
         for rank, facts_of_rank in enumerate(facts_by_rank):
             ranks_by_value.setdefault(facts_of_rank.get(name, 'nothing'), []).append(str(rank))
         if len(ranks_by_value) > 1:
+            begin = _start_of_difference([*ranks_by_value])
             values = [
-                f'{value[:SHOWN_CHARACTERS]} (rank {shortened_list(ranks)})'
+                f'{value[begin:][:SHOWN_CHARACTERS]} (rank {shortened_list(ranks)})'
                 for value, ranks in ranks_by_value.items()
             ]
             shown = ' or '.join(values[:MAX_VALUES])
             raise ConfigError(f'The processes of this run differ in {name}: {shown}; {remedy}.')
+
+
+def _start_of_difference(values: Sequence[str]) -> int:
+    """The position from which a message shows values: 0, unless they differ only later."""
+    characters = enumerate(zip(*values, strict=False))
+    shortest = min(map(len, values))
+    first = next((i for i, different in characters if len({*different}) > 1), shortest)
+    return 0 if first < SHOWN_CHARACTERS // 2 else first - SHOWN_CHARACTERS // 2
 
 
 def collect_config_facts(cfg: Mapping[str, Any]) -> dict[str, str]:
@@ -76,8 +85,8 @@ def collect_config_facts(cfg: Mapping[str, Any]) -> dict[str, str]:
 def collect_data_facts(dataset: Any, name: str) -> dict[str, str]:
     """The number of samples, the classes, and a digest of the files and labels below the root.
 
-    The digest covers at most 10,000 evenly spaced samples. A data set without MMEngine's
-    ``get_data_info`` has no digest.
+    The digest covers at most :data:`MAX_SAMPLES` evenly spaced samples. A data set without
+    MMEngine's ``get_data_info`` has no digest.
     """
     facts = {f'{CLASSES_FACT}{name}': repr(classes_of(dataset))}
     if hasattr(dataset, '__len__'):
@@ -86,7 +95,8 @@ def collect_data_facts(dataset: Any, name: str) -> dict[str, str]:
         infos = map(dataset.get_data_info, evenly_spaced(len(dataset), MAX_SAMPLES))
         text = '\n'.join(_without_addresses(repr(sorted(info.items()))) for info in infos)
         if root := str(getattr(dataset, 'data_root', None) or ''):
-            # Only at the start of a path: names and keys may contain the name of the root, too.
+            # Remove the root where a path starts, which is after the quote of a `repr`. Names and
+            # keys may contain its name, too.
             end = '' if root.endswith(('/', '\\')) else r'(?=[/\\\'"])'
             text = re.sub(rf'(?<=[\'"]){re.escape(repr(root)[1:-1])}{end}', '', text)
         facts[f'{CONTENT_FACT}{name}'] = _digest(text)
@@ -96,7 +106,8 @@ def collect_data_facts(dataset: Any, name: str) -> dict[str, str]:
 def collect_content_facts(dataset: Any, name: str) -> dict[str, str]:
     """A digest of the files' bytes, see :func:`~vit_plugin.data.content.content_digest`.
 
-    All ranks call this, but only rank 0 reads: hashing every rank's copy would multiply the cost.
+    It is saved in checkpoints, and compared when a run is resumed. All ranks call this, but only
+    rank 0 reads: hashing every rank's copy would multiply the cost.
     """
     digest = from_rank_0(partial(content_digest, dataset))
     return {f'{BYTES_FACT}{name}': digest} if digest else {}

@@ -41,8 +41,8 @@ def small_hybrid(size: int, hybrid_range: tuple[int, int]) -> Section:
     """The backbone's arguments for images with this shorter side in pixels.
 
     Args:
-        size: the shorter side. The row is the last one that is not above it.
-        hybrid_range: the first and the last row of :data:`SMALL_HYBRIDS` that fit the task.
+        size: the shorter side. The largest key of :data:`SMALL_HYBRIDS` up to it is chosen.
+        hybrid_range: the first and the last key that fit the task.
     """
     first, last = hybrid_range
     row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= min(max(size, first), last))

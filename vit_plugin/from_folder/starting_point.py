@@ -34,14 +34,16 @@ class StartingPoint:
     """The model that a training starts from.
 
     A *wrapped* backbone is a module of timm or transformers, computed by that library. A
-    *continued* model is a complete one, whose neck and head are kept, too. *Opened* weights are
-    read, with their config if they have one.
+    *continued* model is a complete one, whose neck and head are kept, too. *Opened* weights have
+    been read, with their config if they have one.
 
     Attributes:
         arch: see :func:`vit_plugin.arch.parse_arch`. Empty: that of the weights, or one of
             :data:`~.small_hybrids.SMALL_HYBRIDS`.
-        weights: see :class:`Request`. None: from scratch.
-        hybrid_range: see :func:`~.small_hybrids.small_hybrid`.
+        weights: a file, folder, URL or name on a hub, see :class:`~.request.Request`. None: from
+            scratch.
+        hybrid_range: the keys of the first and last of the small hybrids that fit the task, see
+            :func:`~.small_hybrids.small_hybrid`.
         continued_tasks: the tasks whose complete models are accepted as weights.
 
     Raises:
@@ -58,9 +60,9 @@ class StartingPoint:
             return
         if is_of_hub(self.arch):
             raise ConfigError(
-                f'--arch {self.arch!r} is an encoder that this package computes itself, or not an '
-                'encoder; give it as --weights to start from its weights, or its size as --arch, '
-                'such as B/16.'
+                f'--arch {self.arch!r} is no encoder, or one that this package computes itself; '
+                'give it as --weights to start from its weights, or its size as --arch, such as '
+                'B/16.'
             )
         if self.arch:
             parse_arch(self.arch)
@@ -69,8 +71,8 @@ class StartingPoint:
 
             reject_unread_kind(self.opened)
             raise ConfigError(
-                f'--weights {self.weights!r} do not say which model they are for; give --arch, its '
-                'name, such as R50+B/16.'
+                f'--weights {self.weights!r} do not name their model; give it by --arch, such as '
+                'R50+B/16.'
             )
 
     def wrapped_error(self, what: str) -> ConfigError:
@@ -81,8 +83,8 @@ class StartingPoint:
         """
         class_name = self.wrapped['type'].removeprefix('vit_plugin.')
         return ConfigError(
-            f'{what} takes no {class_name}, which computes {self.arch or self.weights}; give the '
-            '--arch or --weights of a ViT.'
+            f'{what} needs a VisionTransformer, but {self.arch or self.weights} is computed by '
+            f'{class_name}; give the --arch or --weights of a ViT.'
         )
 
     @property
@@ -97,10 +99,12 @@ class StartingPoint:
 
     @property
     def schedule_key(self) -> str:
-        """The key into a task's schedules: ``small``, ``scratch``, ``stem`` or ``fine_tuned``.
+        """The key into a task's schedules.
 
-        They are for a small hybrid, another model from scratch, new blocks on a stem with weights,
-        and a backbone or complete model with weights.
+        - ``small``: a small hybrid from scratch,
+        - ``scratch``: another model from scratch,
+        - ``stem``: new blocks on a stem with weights,
+        - ``fine_tuned``: a backbone or complete model with weights.
         """
         if self.is_small:
             return 'small'
@@ -140,9 +144,9 @@ class StartingPoint:
 
     @cached_property
     def opened(self) -> Any:
-        """The weights: as given if ``arch`` names their model, and otherwise as an open checkpoint.
+        """What settings are read from: the opened checkpoint, a published model as a run.
 
-        A published model comes with its config.
+        If ``arch`` names the model, it is the name of the weights as given. None without weights.
         """
         if self.arch or not self.weights:
             return self.weights
@@ -161,11 +165,11 @@ class StartingPoint:
 
     @cached_property
     def pooled_output(self) -> Section:
-        """Arguments for another library's backbone to return its classifier's input, or {}."""
+        """The arguments with which a wrapped backbone returns its classifier's input, or {}."""
         pooled: Section = dict(out_type='pooled')
         try:
             self.build_meta_backbone(0, **pooled)
-        except ConfigError:  # a model without a classifier averages its last map
+        except ConfigError:  # it has no classifier, so its last map is averaged instead
             return {}
         return pooled
 
@@ -223,7 +227,7 @@ class StartingPoint:
 
     @property
     def normalization(self) -> Section:
-        """The arguments of a ``data_preprocessor`` for images that are read in BGR."""
+        """``mean`` and ``std`` in RGB, from 0 to 255, for a ``data_preprocessor``."""
         return {
             key: [round(255 * value, 3) for value in self.pixels[key]] for key in ('mean', 'std')
         }
@@ -243,7 +247,7 @@ class StartingPoint:
     def patch_side(self, size: int) -> int:
         """The side of a patch in pixels, for images with this shorter side.
 
-        It is 1 for a complete model.
+        It is 1 for a continued model, which pads images of any size.
         """
         if self.wrapped:
             return self.build_meta_backbone(size).strides[-1]
@@ -252,8 +256,8 @@ class StartingPoint:
     def for_size(self, arguments: Section, img_size: Any, sizes_vary: bool = False) -> Section:
         """Arguments of the backbone for images of a size.
 
-        A backbone of another library is tried out. If it rejects the images, and is one of timm's,
-        it gets the size, too.
+        A wrapped backbone is tried on the meta device. If it rejects the images, and is one of
+        timm's, it gets their size, too.
 
         Args:
             arguments: the other arguments of the backbone.

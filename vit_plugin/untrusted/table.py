@@ -5,10 +5,10 @@ A :class:`Place` is a kind of section in a config, such as a model, a transform 
 have strings or sections. ``USES`` lists the top-level settings that each use of a checkpoint needs.
 :mod:`vit_plugin.untrusted.admission` compares configs with it, and refuses everything else.
 
-Numbers, booleans and None are harmless as any argument, since none of
-these classes opens, imports or downloads anything for one. Strings are accepted only for the
-argument names below, each with a pattern for its values: in the classes of these modules, none of
-these names is a file, an address, a module or an expression.
+Numbers, booleans and None are accepted for every argument: none of these classes opens, imports or
+downloads anything because of one. Strings are accepted only for the argument names below, each with
+a pattern for its values. Except for the paths of data sets and metrics, none of these arguments
+takes a file, an address, a module or an expression in any class of these modules.
 
 ``benchmarks/hostile_configs.py`` gives hostile strings to every argument of every registered
 class, and listens to what Python opens, imports and runs.
@@ -26,11 +26,12 @@ NOTHING = re.compile(r'(?!)')  # no string
 ANY = re.compile(r'.*', re.DOTALL)  # class names, which are only displayed
 WORD = re.compile(r'[\w.+-]*')
 ARCH = re.compile(r'(timm://)?[\w.+-]*(/\w+)?')
-FOLDER = re.compile(r'(?!.*://).*')  # any local path
-# A path without `..`, such as one inside the folder of the data.
-INSIDE = re.compile(r'(?!.*://)(?!(.*[/\\])?\.\.([/\\]|$)).*')
-LISTING = re.compile(rf'({INSIDE.pattern}\.(txt|csv|json))?')
-PATHS = (FOLDER, INSIDE, LISTING)  # patterns for paths; a number would be a file descriptor
+# Any path on this machine. Windows would ask a host on the network for one that begins with \\.
+FOLDER = re.compile(r'(?!.*://)(?![/\\]{2}).*')
+# A path without `..`, such as one inside the folder of the data. It may be absolute.
+NO_PARENT = re.compile(rf'(?!(.*[/\\])?\.\.([/\\]|$)){FOLDER.pattern}')
+LISTING = re.compile(rf'({NO_PARENT.pattern}\.(txt|csv|json))?')
+PATHS = (FOLDER, NO_PARENT, LISTING)  # patterns for paths; a number would be a file descriptor
 PADDING = re.compile('zeros?|circular|reflect|replicate')  # other values would be looked up by name
 BACKEND = re.compile('cv2|pillow|turbojpeg|tifffile|numpy|nifti|local|disk')
 
@@ -53,15 +54,16 @@ class Place(NamedTuple):
     Attributes:
         what: its description, for messages such as "... as a transform".
         registries: the registries of its classes.
-        modules: the modules and packages of its classes, separated by spaces, as all lists below.
+        modules: the modules and packages of its classes, separated by spaces, like all lists below.
         names: the allowed classes; empty: all classes of these modules except ``refused``.
         refused: classes that open, import, download or evaluate something, or may never end.
         arguments: the rules of its arguments.
-        others: what happens to arguments without a rule: they are refused, dropped
-            (``'left out'``), or ``'taken'`` if they are plain values without strings, or nested
-            sections of the same place.
+        others: what happens to arguments without a rule. ``'refused'``: they are an error.
+            ``'left out'``: they are dropped. ``'taken'``: plain values without strings, and nested
+            sections of the same place, are accepted.
         unused: arguments that are dropped.
-        emptied: arguments that are set to None, since some classes require them.
+        emptied: arguments that become None instead of being dropped, since some classes require
+            them.
         plain_types: allowed types that are not classes of ``registries``, by argument.
     """
 
@@ -204,7 +206,7 @@ PLACES = dict(
         arguments=DATASET_ARGUMENTS
         | same_rule('dataset datasets', 'dataset')
         | same_rule('data_root sub_data_root', FOLDER)
-        | same_rule('data_prefix ann_subdir img_subdir', INSIDE)
+        | same_rule('data_prefix ann_subdir img_subdir', NO_PARENT)
         | same_rule('ann_file image_set_path', LISTING)
         | same_rule('extensions ignore_keys img_suffix seg_map_suffix split', WORD)
         | same_rule(
@@ -259,7 +261,7 @@ PLACES = dict(
         """,
         arguments=same_rule('metrics', 'metric')
         | same_rule('ann_file', LISTING)
-        | same_rule('seg_prefix', INSIDE)
+        | same_rule('seg_prefix', NO_PARENT)
         | same_rule(
             """
             absent average collect_device crop_type depth_metrics eval_mode iou_metrics items metric
@@ -275,7 +277,7 @@ PLACES = dict(
             use_mp_eval
             """
         ),
-        # --out sets the place of results.
+        # Results go where --out says.
         unused='collect_dir format_only out_file_path outfile_prefix output_dir',
     ),
     loop=Place(
@@ -350,7 +352,8 @@ SETTINGS_TO_PROBE = (
     | same_rule('train_dataloader val_dataloader', 'loader')
     | dict(val_evaluator='metric', val_cfg='loop')
 )
-# The settings of a checkpoint's config that each use needs.
+# The settings of a checkpoint's config that each use needs: to start a training from its model,
+# to predict, to test, and to probe its features.
 USES = {
     use: Place('setting', arguments=settings, others='left out')
     for use, settings in dict(

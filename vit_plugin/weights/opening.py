@@ -35,7 +35,7 @@ class Checkpoint:
         source: its source, as the user wrote it.
         content: the whole content: the dict that a training saved, or tensors by name. See
             ``weights`` for the tensors alone.
-        hub_configs: the configs next to weights in a folder of the hub, by file name without
+        hub_configs: the configs next to weights in a hub folder, by file name without
             suffix.
         path: the local file or folder; None for the name of a timm model.
     """

@@ -5,7 +5,7 @@ A pattern is a key with placeholders:
 - ``{i}``, ``{j}`` and ``{k}`` are numbers.
 - ``{i+1}`` is a number that is one larger than ``{i}`` in the other format's key.
 - ``{rest}`` is any ending.
-- ``(a|b)`` is a choice. Reading accepts both, writing uses the first.
+- ``(a|b)`` is a choice. Reading accepts any of them, writing uses the first.
 """
 
 import re
@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 # The placeholders of a key and their values, sorted by name: (('i', 3), ('rest', 'weight')).
-Indices = tuple[tuple[str, int | str], ...]
+PlaceholderValues = tuple[tuple[str, int | str], ...]
 _TOKEN = re.compile(r'\{(?P<name>\w+?)(?:\+(?P<offset>\d))?\}|\((?P<choice>[^()]*)\)')
 
 
@@ -43,20 +43,22 @@ class Pattern:
                 )
         self.expression = re.compile(expression + re.escape(text[position:]))
 
-    def match(self, key: str) -> Indices | None:
+    def match(self, key: str) -> PlaceholderValues | None:
         """The values of the placeholders in a key, or None if it does not match."""
         match = self.expression.fullmatch(key)
         if match is None:
             return None
-        values = (
-            (name, text if name == 'rest' else int(text) - self.offsets[name])
-            for name, text in match.groupdict().items()
-        )
-        return tuple(sorted(values))
+        texts = match.groupdict()
+        numbers = {
+            name: int(text) - self.offsets[name] for name, text in texts.items() if name != 'rest'
+        }
+        if any(number < 0 for number in numbers.values()):
+            return None
+        return tuple(sorted({**texts, **numbers}.items()))
 
-    def format(self, indices: Indices) -> str:
+    def format(self, placeholder_values: PlaceholderValues) -> str:
         """The key with values in place of the placeholders."""
-        values = dict(indices)
+        values = dict(placeholder_values)
 
         def fill(token: re.Match) -> str:
             if token['choice'] is not None:
@@ -75,14 +77,14 @@ class KeyIndex:
         self.forward = sorted(self.positions)
         self.backward = sorted(key[::-1] for key in self.positions)
 
-    def matching(self, pattern: Pattern) -> Iterator[tuple[str, Indices]]:
+    def matching(self, pattern: Pattern) -> Iterator[tuple[str, PlaceholderValues]]:
         """The keys that match and their placeholders, in the order of the indexed keys."""
         by_start = _beginning_with(pattern.start, self.forward)
         by_end = _beginning_with(pattern.end[::-1], self.backward)
         candidates = by_start if len(by_start) <= len(by_end) else [key[::-1] for key in by_end]
         for key in sorted(candidates, key=self.positions.__getitem__):
-            if (indices := pattern.match(key)) is not None:
-                yield key, indices
+            if (values := pattern.match(key)) is not None:
+                yield key, values
 
 
 def _beginning_with(start: str, ordered: list[str]) -> list[str]:

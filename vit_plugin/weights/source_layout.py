@@ -148,7 +148,7 @@ def export_to_source_layout(original: Checkpoint, trained: Checkpoint, target: P
     """Rewrite a file with the backbone of a run, and with its heads if they match the file's.
 
     Args:
-        original: the file, or the weights in a folder of the hub.
+        original: the file, or the weights in a hub folder.
         trained: a checkpoint of a run that began with it.
         target: the file to write, with the same suffix; or a new folder for a folder.
 

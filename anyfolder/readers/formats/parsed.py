@@ -13,8 +13,8 @@ class ParsedImage:
     """An image as an annotation file describes it.
 
     Attributes:
-        name: the name as written, maybe with folders. Empty if the name of the file identifies the
-            image.
+        name: the name as written, maybe with folders. Empty if the annotation file is named after
+            its image.
         objects: the objects in the image, each in the form of the file.
         stated_size: width and height by the file, ``(0, 0)`` if not stated.
         split: the split of this image, if the file states one.
@@ -27,12 +27,13 @@ class ParsedImage:
 
 
 class Fault(NamedTuple):
-    """An error in a file, or an omission.
+    """An error in a file, or something in it that is left out.
 
     Attributes:
-        what: the fault, about several items: ``'parts of objects left out'``.
-        example: the item that has it, by its position and value.
-        remedy: the remedy for an error. Empty for an omission.
+        what: a description in the plural, which covers all such items:
+            ``'parts of objects left out'``.
+        example: one of the items, by its position and value.
+        remedy: the remedy for an error. Empty if the item is only left out.
     """
 
     what: str
@@ -47,7 +48,7 @@ class Parsed:
     Attributes:
         images: the images.
         names: the class names, if the file gives them an order.
-        faults: errors and omissions.
+        faults: errors, and what is left out.
     """
 
     images: Sequence[ParsedImage]

@@ -1,4 +1,4 @@
-"""Pascal VOC: an XML file for each image, as LabelImg, CVAT and LabelMe in the browser write it."""
+"""Pascal VOC: an XML file for each image, as written by LabelImg, CVAT and LabelMe's web tool."""
 
 import math
 import re
@@ -15,12 +15,12 @@ CENTER = ('cx', 'cy', 'w', 'h')  # roLabelImg's rotated box
 
 
 def is_voc(root: ET.Element, file: Path) -> bool:
-    """True if this is the root of a VOC annotation."""
+    """True if this is the root of a VOC annotation. Other formats need ``file``."""
     return root.tag == 'annotation'
 
 
 def voc_image(root: ET.Element) -> str:
-    """The name of the image of an annotation; many tools leave one from another machine."""
+    """The name of an annotation's image, often a path on the machine where it was annotated."""
     return (root.findtext('filename') or '').strip()
 
 
@@ -31,24 +31,31 @@ def parse_voc(root: ET.Element, file: Path) -> Parsed:
         ValueError: if an object is incomplete.
     """
     stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
-    deleted = root.findall('object[deleted="1"]')  # LabelMe's mark in the browser
+    deleted = root.findall('object[deleted="1"]')  # the mark of LabelMe's web tool
     objects = [_instance(node, file) for node in root.iterfind('object') if node not in deleted]
     faults = [
-        Fault(f'{what} objects left out', f'{node.findtext("name")!r} in {file}')
-        for what, nodes in (('parts of', root.iterfind('object/part')), ('deleted', deleted))
+        Fault(what, f'{node.findtext("name")!r} in {file}')
+        for what, nodes in (
+            ('parts of objects left out', root.iterfind('object/part')),
+            ('deleted objects left out', deleted),
+        )
         for node in nodes
     ]
     return Parsed([ParsedImage(voc_image(root), objects, stated)], faults=faults)
 
 
 def _instance(node: ET.Element, file: Path) -> Instance:
-    """An object from its rotated box, or its box and polygon: ``x1, y1, x2, ...`` or LabelMe's."""
+    """Read an object: a rotated box (``robndbox``), or a box or polygon, or both.
+
+    A polygon's points are ``x1``, ``y1``, ``x2`` and so on, or LabelMe's ``pt`` with ``x`` and
+    ``y``.
+    """
     attributes = {
         item.findtext('name'): item.findtext('value') for item in node.iterfind('attributes/*')
     }
     instance = Instance(
         _text(node, 'name').strip(),
-        (),
+        box=(),  # set below
         crowd=is_ignored({**{child.tag: child.text for child in node}, **attributes}),
         degrees=attributes.get('rotation'),
         origin=str(file),
@@ -61,7 +68,9 @@ def _instance(node: ET.Element, file: Path) -> Instance:
         if re.fullmatch(r'[xy]\d*', point.tag)
     ]
     if node.find('robndbox') is not None:
-        instance.form, instance.box = 'center', _numbers(node, 'robndbox', CENTER)
+        # roLabelImg writes Qt's coordinates, which begin at 0.
+        instance.form, instance.from_1 = 'center', False
+        instance.box = _numbers(node, 'robndbox', CENTER)
         instance.degrees = math.degrees(float(_text(node, 'robndbox/angle')))
         return instance
     if points:

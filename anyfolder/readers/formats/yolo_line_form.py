@@ -17,11 +17,12 @@ from anyfolder.errors import UnclearError
 from .parsed import Fault
 
 MIN_SHARE = 0.9  # fraction of keypoints in their box, and of boxes in the image
-# Variance of size minus center, divided by that of the center; about 0.1 for polygons.
+# Variance of size minus center, divided by that of the center. About 0.1 for polygons, see
+# `_begin_with_boxes`.
 MIN_SCATTER_RATIO = 0.5
 TOLERANCE = 0.05  # fraction of the image by which rounded values may exceed it
 COUNT = re.compile(r'\d{1,4}')  # number of keypoints, or of values per keypoint
-# Keys of a layout that reads the box of each line, and nothing after it.
+# Keys of a layout file that reads only the box of each line. An UnclearError suggests them.
 BOXES_ALONE = dict(
     format='table',
     columns=['class', 'x', 'y', 'width', 'height', '...'],
@@ -34,16 +35,20 @@ class LineForm(NamedTuple):
     """The meaning of the numbers after a class.
 
     Attributes:
-        box_start: the index of the box in five numbers, one of which is a score: 1 after the
-            score, 0 before it.
-        after_box: how many numbers follow a box. 0: six or more numbers are a polygon.
+        box_start: where the box begins in five numbers, a box and a score: 1 if the score is first,
+            else 0.
+        after_box: how many numbers follow each box, such as keypoints, or a score and a track
+            number. 0: lines of six or more numbers are polygons.
     """
 
     box_start: int = 0
     after_box: int = 0
 
     def box_in(self, values: list[float]) -> list[float] | None:
-        """The center and size of a box; empty for an invalid line, None for a polygon."""
+        """The center and size of a box; empty for an invalid line, None for a polygon.
+
+        The caller reports invalid lines.
+        """
         if len(values) == 5:
             return values[self.box_start :][:4]
         if len(values) in (4, 4 + self.after_box):
@@ -57,28 +62,29 @@ def line_form(lines: Sequence[str], keypoints: Any = None) -> tuple[LineForm, li
     Args:
         lines: the lines of all label files.
         keypoints: ``kpt_shape`` of the YAML file, the number of keypoints and of values per
-            keypoint.
+            keypoint. ``[0, 2]`` states that there are none, so that longer lines are polygons.
 
     Returns:
         The form, and the lines that are read in an unusual one.
 
     Raises:
-        InputError: if there is no ``kpt_shape``, and boxes seem to be followed by keypoints, or by
-            two values that may also make them polygons.
+        InputError: if there is no ``kpt_shape``, and lines seem to be boxes with keypoints, or may
+            be either a box and two values or a polygon of three points.
     """
     rows = _rows_by_length(lines)
     scored = rows.pop(5, np.zeros((0, 5)))
     box_start = int(_are_boxes(scored[:, 1:]).sum() > _are_boxes(scored).sum())
     what = 'lines with a score before the box, read as class, score, x, y, width, height'
     faults = [Fault(what, line) for line in lines if box_start and len(line.split()) == 6]
-    match keypoints:
+    match keypoints:  # the values of the YAML file are read as text
         case [str(points), str(values)] if COUNT.fullmatch(points) and COUNT.fullmatch(values):
             return LineForm(box_start, after_box=int(points) * int(values)), faults
+    # A tracker appends a score and a track number, which is an integer.
     if {*rows} == {6} and _are_boxes(rows[6]).mean() > MIN_SHARE and not (rows[6][:, 5] % 1).any():
-        return LineForm(box_start, after_box=2), faults  # a score and a track number
-    # A few lines of other lengths would make a guess about all lines unreliable.
+        return LineForm(box_start, after_box=2), faults
+    # If lines differ in length, too few lines of one length make a guess unreliable.
     if len(rows) == 1 or min(map(len, rows.values()), default=0) >= MIN_LINES:
-        _check_poses(rows, max(lines, key=lambda line: len(line.split())))
+        _reject_ambiguous_lines(rows, max(lines, key=lambda line: len(line.split())))
     return LineForm(box_start), faults
 
 
@@ -103,7 +109,7 @@ def _are_boxes(values: np.ndarray) -> np.ndarray:
 def _begin_with_boxes(values: np.ndarray) -> bool:
     """True if rows (N, 4 or more) begin with boxes in the image, and not with polygons.
 
-    The first two points of a polygon, read as center and size, are often no box within the image.
+    The first two points of a polygon, read as center and size, often give a box beyond the image.
     They are also near each other wherever the polygon is, so their difference varies far less than
     the first point.
     """
@@ -113,7 +119,7 @@ def _begin_with_boxes(values: np.ndarray) -> bool:
     return _are_boxes(values).mean() > MIN_SHARE and scatter > MIN_SCATTER_RATIO * center_scatter
 
 
-def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
+def _reject_ambiguous_lines(rows: Mapping[int, np.ndarray], longest: str) -> None:
     """Raise an ``UnclearError`` if lines are, or may be, a box and more values, not a polygon.
 
     Args:
@@ -134,9 +140,9 @@ def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
             '[0, 2] if they are polygons.',
             **BOXES_ALONE,
         )
-    if {*rows} != {6}:  # a box and two values, or three points
+    if {*rows} != {6}:
         return
-    of_six = rows[6]
+    of_six = rows[6]  # a box and two values, or a polygon of three points
     if _are_boxes(of_six).mean() <= MIN_SHARE:
         return
     if len(of_six) < MIN_LINES or _begin_with_boxes(of_six):

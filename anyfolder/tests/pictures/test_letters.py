@@ -16,8 +16,8 @@ CJK = 'A font of Chinese', 'chinese.ttf'  # title, and a file that does not exis
 
 @pytest.fixture
 def fonts(monkeypatch):
-    """Install only DejaVu and a font that seems to have four letters: 猫, 狗, a space and 0."""
-    dejavu = letters.installed_fonts()[:1]
+    """Install only DejaVu and a font that claims to have four letters: 猫, 狗, a space and 0."""
+    dejavu = letters.installed_fonts()[:1]  # the first one
     has_letter = letters.has_letter
     monkeypatch.setattr(letters, 'installed_fonts', lambda: [*dejavu, CJK])
     monkeypatch.setattr(
@@ -87,7 +87,7 @@ def test_has_letter_compares_pictures():
 def test_other_scripts_are_drawn(name):
     """Not as placeholder boxes: names of equally many letters give different pictures."""
     if name == 'קט' and not (features.check('raqm') and features.check('fribidi')):
-        pytest.skip('Raqm is not installed')
+        pytest.skip('Raqm or FriBiDi is not installed')
     pictures = []
     for text in (name, name[::-1], name[:-1] + name[0]):
         picture = np.zeros((480, 640, 3), np.uint8)

@@ -93,7 +93,7 @@ def test_wrong_numbers_of_bands_and_unreadable_values_raise(tmp_path):
     np.save(path, values(6))
     with pytest.raises(ValueError, match='it has 6 bands, and not 4 bands'):
         read_bands(path, 4)
-    with pytest.raises(ValueError, match='it has 6 bands, which bands=6 reads'):
+    with pytest.raises(ValueError, match='it has 6 bands; set bands=6 to read them'):
         decode(path.read_bytes())
     np.save(path, np.full((4, 5, 2), np.nan))
     with rejects(r"a\.npy' cannot be read \(it has values that are not"):

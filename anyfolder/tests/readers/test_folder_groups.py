@@ -16,7 +16,7 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.mask_folders import read_mask_folder
 
-WHOLE = 'folders kept whole in train or val, like those of a patient or a video'
+WHOLE = 'folders kept whole in train or val, each maybe of one patient or video'
 DIVIDED = (
     'folders whose images are divided between train and val; if each has one patient or video, '
     "write {group} for the folder in a layout's images"
@@ -221,8 +221,8 @@ def write_frames(folder: Path, pattern: str, groups: int = 6, each: int = 4) -> 
 
 
 TOGETHER = (
-    'images kept together in train or val, as of one video, patient or augmented image by their '
-    'names'
+    'images kept together in train or val, since their names show one video, patient or '
+    'augmented image'
 )
 OF_NAMES = (
     'image names that begin alike, divided between train and val; if they belong to one patient '

@@ -1,6 +1,6 @@
-"""Public data sets with boxes, as their downloads unpack, with a few small images each.
+"""Miniatures of public data sets with boxes, in the folders of their unpacked downloads.
 
-Downloads have more files than images and labels; some are written, too, and must be ignored.
+They include some further files of a download, which the readers must ignore.
 """
 
 import json
@@ -11,12 +11,16 @@ from foreign_data import voc_xml
 from public_scene import SIZE, PublicDataSet, Scene
 
 BIRDS = '001.Black_footed_Albatross', '002.Laysan_Albatross'
+CARS = 'AM General Hummer SUV 2000', 'Ram C-V Cargo Van'
+CATS = 'cat', 'dog'
+DRONES = 'pedestrian', 'car'
+OPEN_IMAGES_BOXES = dict(Car=(5, 6, 20, 12), Tortoise=(0, 15, 10, 15))
 BOX, CORNERS = [5, 6, 20, 10], [5, 6, 25, 16]  # left, top, width, height; left, top, right, bottom
 
 
 def visdrone(scene: Scene) -> None:
     # left, top, width, height, score, class, truncation and occlusion: a car, an ignored region,
-    # a pedestrian, and one of 'others', which are ignored, too
+    # a pedestrian, and one of 'others': two ignored objects in each image
     rows = '5,6,20,10,1,4,0,0', '1,2,10,9,0,0,0,0,', '20,15,8,9,1,1,0,1', '3,3,9,8,0,11,0,0'
     for split, count in (('train', 4), ('val', 2), ('test-dev', 2), ('test-challenge', 1)):
         for i in range(count):
@@ -178,6 +182,7 @@ def objects365(scene: Scene) -> None:
     for split, count in (('train', 4), ('val', 2)):
         names = [f'objects365_v2_{split}{i:05}.jpg' for i in range(count)]
         scene.images(*(f'{split}/patch{i % 2}/{name}' for i, name in enumerate(names)))
+        # The file of the download lists the images in another folder, too.
         listed = [f'images/v2/patch{i % 2}/{name}' for i, name in enumerate(names)]
         content = coco_content(listed)
         for annotation in content['annotations']:
@@ -296,6 +301,7 @@ def sku110k(scene: Scene) -> None:
     for split, count in (('train', 4), ('val', 2), ('test', 1)):
         names = [f'{split}_{i}.jpg' for i in range(count)]
         scene.images(*(f'SKU110K_fixed/images/{name}' for name in names))
+        # image, left, top, right, bottom, class, width and height of the image
         rows = (f'{name},5,6,25,16,object,40,30' for name in names)
         scene.text(f'SKU110K_fixed/annotations/annotations_{split}.csv', *rows)
 
@@ -357,11 +363,7 @@ def stanford_cars(scene: Scene) -> None:
     scene.text('names.csv', *CARS)
 
 
-CATS = 'cat', 'dog'
-DRONES = 'pedestrian', 'car'
-OPEN_IMAGES_BOXES = dict(Car=(5, 6, 20, 12), Tortoise=(0, 15, 10, 15))
-CARS = 'AM General Hummer SUV 2000', 'Ram C-V Cargo Van'
-# Layout, writer, task, classes, numbers of training, validation and test images, and the rest.
+# In the order of PublicDataSet: layout, writer, task, classes, and the numbers of images.
 PUBLIC_BOXES = [
     PublicDataSet(
         'VisDrone-DET', visdrone, 'detection', DRONES, (4, 2, 2),

@@ -123,12 +123,12 @@ def test_invalid_targets_and_formats_raise(saved, tmp_path):
     checkpoint = saved()
     (tmp_path / 'full').mkdir()
     (tmp_path / 'full/file').touch()
-    with rejects('is there already'):
+    with rejects('exists and is not empty'):
         publish(str(checkpoint), str(tmp_path / 'full'))
-    for target in ('hf://', 'hf://me/', 'hf://me/..'):
+    for target in ('hf://', 'hf://me/', 'hf://me/..', 'hf://pets', 'hf://me/pets/v1'):
         with rejects('names no model; give hf://USER/NAME'):
             publish(str(checkpoint), target)
-    with rejects('--to jax: a folder of the hub is read by timm, hf'):
+    with rejects('--to jax: a hub folder is written for timm, hf'):
         publish(str(checkpoint), str(tmp_path / 'folder'), 'jax')
 
 

@@ -221,5 +221,5 @@ def test_iteration_based_run_keeps_its_iteration(tmp_path):
     assert runner.iter == 6
     runner.train()
     assert runner.iter == 12
-    with rejects('it counts iterations, and this one epochs'):
+    with rejects('it counts iterations, but this run counts epochs'):
         build(tiny_cfg(tmp_path, **options)).resume(str(tmp_path / 'iter_6.pth'))

@@ -41,7 +41,7 @@ def runner(tmp_path_factory):
         ),
         (
             {'model.backbone.arch.feedforward_channels': 48},
-            r'is of the shape \(64, 32\), and the model.s \(48, 32\)',
+            r"has the shape \(64, 32\), but the model's has \(48, 32\)",
         ),
     ],
 )
@@ -70,7 +70,7 @@ def remove_moments(state: dict) -> None:
     [
         (lambda state: state.pop('optimizer'), 'no state of the optimizer'),
         (lambda state: state.update(optimizer=None), 'no state of the optimizer'),
-        (remove_states, 'has the state of 3 parameters, and [0-9]+ were saved'),
+        (remove_states, 'has the state of 3 parameters, but [0-9]+ were saved'),
         (change_shape_of_moments, r"state of the form .*'exp_avg': \(\(3,\).* where AdamW has"),
         (remove_moments, "state of the form .* where AdamW has .*'exp_avg_sq'"),
         (
@@ -97,11 +97,11 @@ def remove_moments(state: dict) -> None:
         ),
         (
             lambda state: (state['meta'].pop('run'), state['optimizer'].update(state={})),
-            'the state of 0 parameters',
+            'no state of any parameter',
         ),
         (
             lambda state: state['state_dict']['backbone.norm.weight'].fill_(math.inf),
-            'its state_dict.backbone.norm.weight is not finite: the run had diverged',
+            'had diverged: its state_dict.backbone.norm.weight is not finite; resume from',
         ),
         (
             lambda state: state.update(param_schedulers=[]),
@@ -124,7 +124,7 @@ def remove_moments(state: dict) -> None:
         (lambda state: state['meta'].update(iter=0), 'at epoch 1 after 0 iterations'),
         (
             lambda state: state['meta'].update(epoch=10**12),
-            'is at epoch 1000000000000, and this one ends at 3',
+            'is at epoch 1000000000000, but this run ends at 3',
         ),
         (
             lambda state: state['meta'].update(epoch=math.nan),
@@ -153,6 +153,16 @@ def test_incomplete_and_invalid_states_raise(
     assert all(
         torch.equal(value, before[name]) for name, value in runner.model.state_dict().items()
     )
+
+
+def test_huge_position_raises_before_schedules_are_replayed_to_it(tmp_path, saved):
+    state = torch.load(saved, weights_only=False)
+    state['meta']['iter'] = 10**12
+    torch.save(state, tmp_path / 'damaged.pth')
+    changes = {'optim_wrapper.optimizer.lr': 5e-4, 'resume_changed': True}
+    runner = build(tiny_cfg(tmp_path, custom_hooks=[], **changes))
+    with rejects('is at iter 1000000000000, but this run ends at'):
+        runner.resume(str(tmp_path / 'damaged.pth'))
 
 
 @pytest.mark.parametrize(

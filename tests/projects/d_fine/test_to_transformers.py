@@ -55,8 +55,8 @@ def test_published_folder_has_config_processor_and_weights(tmp_path):
         ('DEIMv2', "has no decoder 'deimv2' on SpatialTuningAdapter; it has d_fine on HGNetV2, "),
         ('ECDet', "has no decoder 'ecdet' on ECViT"),
         ('RT-DETR', "has no decoder 'rt_detr' on HGNetV2"),
-        ('LW-DETR', 'this is a detector with a LWDETRHead, whose folder is not written'),
-        ('Faster R-CNN', 'this is a detector with a FasterRCNN, whose folder is not written'),
+        ('LW-DETR', 'a detector with a LWDETRHead cannot be written'),
+        ('Faster R-CNN', 'a detector with a FasterRCNN cannot be written'),
     ],
 )
 def test_detectors_that_cannot_be_written_for_transformers_raise(family, words, tmp_path):
@@ -67,7 +67,7 @@ def test_detectors_that_cannot_be_written_for_transformers_raise(family, words, 
 
 def test_detectors_raise_for_timm_and_are_published_as_ours(tmp_path):
     source = checkpoint('ECDet', tmp_path)
-    with rejects('--to timm: timm has no detectors'):
+    with rejects('--to timm: timm has no detection models'):
         publish(source, str(tmp_path / 'folder'), 'timm')
     assert 'by no other library' in publish(source, str(tmp_path / 'folder'))
 

@@ -1,4 +1,4 @@
-"""The libraries that also read a folder of the hub: timm and transformers.
+"""The libraries that also read a hub folder: timm and transformers.
 
 A library's config is written from the sizes of the model. The folder is then read back, and its
 outputs must equal the model's, see :class:`~vit_plugin.deploy.hub.written_task.WrittenTask`.
@@ -21,7 +21,7 @@ CENTER_CROPS = ('CenterCrop', FLOOR_CROP)
 
 
 class Library(NamedTuple):
-    """A library that reads a folder of the hub.
+    """A library that reads a hub folder.
 
     Attributes:
         name: its name on the hub.

@@ -1,4 +1,4 @@
-"""Write a trained model as a folder of the hub, and upload it.
+"""Write a trained model as a folder for Hugging Face's hub (a hub folder), and upload it.
 
 The weights and configs in it are written by :mod:`~vit_plugin.deploy.hub.written_folder`.
 """
@@ -39,7 +39,7 @@ def publish(
     private: bool = False,
     which: str | None = None,
 ) -> str:
-    """Write a run's model as a folder of the hub, or upload it.
+    """Write a run's model as a hub folder, or upload it.
 
     Args:
         source: a checkpoint, or the folder of a run.
@@ -49,7 +49,7 @@ def publish(
         dtype: dtype of the weights. Default: that of the source.
         license: the hub's name of the license. Default: that of the checkpoint.
         private: whether an upload is private.
-        which: the checkpoint of a run's folder, see
+        which: which checkpoint of a run's folder to take, see
             :func:`~vit_plugin.inference.saved_model.find_checkpoint`.
 
     Returns:
@@ -57,17 +57,19 @@ def publish(
 
     Raises:
         ConfigError: if the source holds no config, if the library does not support the model, if
-            the target is not a new or empty folder, if a file of the run is a link or not what its
-            name says, or if the hub refuses.
+            the target is not a new or empty folder, if a file of the run is a symbolic link or its
+            content does not match its suffix, or if the hub refuses.
     """
     if hub_format not in (None, OWN_FORMAT, *LIBRARIES):
         raise ConfigError(
-            f'--to {hub_format}: a folder of the hub is read by '
-            f'{", ".join((*LIBRARIES, OWN_FORMAT))}; give one of them, or a file as the target.'
+            f'--to {hub_format}: a hub folder is written for '
+            f'{", ".join((*LIBRARIES, OWN_FORMAT))}; give one of them, or the name of a file as '
+            'the target.'
         )
     if target.startswith(HUB):
         name = target.removeprefix(HUB)
-        if not all(part.strip('.') for part in name.split('/')):
+        parts = name.split('/')
+        if len(parts) != 2 or not all(part.strip('.') for part in parts):
             raise ConfigError(f'{target!r} names no model; give {HUB}USER/NAME.')
     else:
         name = f'USER/{os.path.basename(os.path.abspath(target))}'  # also for '.'
@@ -93,7 +95,7 @@ def publish(
 
 @contextmanager
 def _upload_folder(name: str) -> Iterator[Path]:
-    """A temporary folder with the name of the model, as a card shows it."""
+    """A temporary folder with the name of the model, which the card shows."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary, os.path.basename(name))
         folder.mkdir()
@@ -102,12 +104,17 @@ def _upload_folder(name: str) -> Iterator[Path]:
 
 def _check_empty(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f'{str(folder)!r} is there already; remove it, or give another name.')
-    check_target(folder / HUB_CONFIG)
+        raise ConfigError(
+            f'{str(folder)!r} exists and is not empty; remove it, or give another name.'
+        )
+    check_target(folder / HUB_CONFIG)  # before the model is loaded
 
 
 def _half_dtype(path: str) -> str | None:
-    """The dtype of a checkpoint in half precision, which a model loads in float32; else None."""
+    """The dtype of a checkpoint whose weights are all in half precision; None for others.
+
+    A model loads it in float32, and the written folder gets this dtype again.
+    """
     weights = open_checkpoint(path).weights.values()
     dtypes = {value.dtype for value in weights if value.is_floating_point()}
     for name in HALF_DTYPES:

@@ -1,4 +1,4 @@
-"""Write the weights and configs of a trained model into a folder of the hub.
+"""Write the weights and configs of a trained model into a hub folder.
 
 A folder has the names and the config of a library that can read it, if there is one, and an entry
 of this package, with which it is read here as the run's own model.

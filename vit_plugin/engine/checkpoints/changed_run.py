@@ -105,16 +105,12 @@ def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
 
     The weights stay, but without an ``EMAHook``, the trained weights replace the EMA weights. The
     optimizer gets the settings of this config. Parameters in both keep their moments, if the
-    optimizer still has such moments. The schedules are moved to their position. If the length of an
-    epoch differs, the number of samples seen stays the same.
+    optimizer still has such moments. The schedules are moved to the checkpoint's position.
 
     Raises:
         ConfigError: if a schedule that follows a metric would have to be replayed.
     """
     meta = checkpoint['meta']
-    epoch_length_changed = EPOCH_LENGTH in changed
-    if epoch_length_changed:
-        _move_position(runner, checkpoint)
     if not any(isinstance(hook, EMAHook) for hook in runner.hooks):
         for name, value in checkpoint.pop('ema_state_dict', {}).items():
             if name.startswith('module.'):  # but not `steps`
@@ -124,7 +120,7 @@ def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
     recorded, current = meta.get('run', {}), identity(runner)
     names = recorded.get('parameters', current['parameters'])
     if not (
-        epoch_length_changed
+        EPOCH_LENGTH in changed
         or names != current['parameters']
         or any(name.startswith(OPTIMIZER_SETTINGS) for name in changed)
     ):
@@ -174,7 +170,7 @@ def _adapt_optimizer(
     return {**fresh, 'state': state}
 
 
-def _move_position(runner: Runner, checkpoint: State) -> None:
+def move_position(runner: Runner, checkpoint: State) -> None:
     """Give a checkpoint the iteration of its position in epochs of the new length.
 
     The epoch stays, and the number of samples seen in it. The new iteration counts as validated

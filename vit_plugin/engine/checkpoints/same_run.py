@@ -1,6 +1,6 @@
 """Check, before anything is loaded, that a checkpoint has the complete state of the same run.
 
-A wrong or damaged checkpoint must leave the runner unchanged.
+A wrong or damaged checkpoint must leave the model and the optimizer unchanged.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,14 @@ from vit_plugin.errors import ConfigError
 
 from ..non_finite import find_non_finite
 from ..sharding import without_ddp
-from .changed_run import apply_changes, are_alike, describe_changes, find_changes
+from .changed_run import (
+    EPOCH_LENGTH,
+    apply_changes,
+    are_alike,
+    describe_changes,
+    find_changes,
+    move_position,
+)
 from .optimizer_forms import expected_states, structure, structures
 from .state import State, identity, scheduler_state
 
@@ -37,22 +44,29 @@ def check_same_run(runner: Runner, checkpoint: State, path: str) -> None:
     _reject(
         path, _compare_position(runner, meta) or _compare_model(model, checkpoint['state_dict'])
     )
-    if changed := find_changes(runner, checkpoint):
-        if not runner.cfg.get('resume_changed'):
-            raise ConfigError(
-                f'What determines the run has changed since {path!r}: {describe_changes(changed)}; '
-                'undo this, or add --resume-changed (resume_changed=True in a config) to apply it '
-                f'from here on, or {FROM_WEIGHTS}.'
-            )
+    changed = find_changes(runner, checkpoint)
+    if changed and not runner.cfg.get('resume_changed'):
+        raise ConfigError(
+            f'What determines the run has changed since {path!r}: {describe_changes(changed)}; '
+            'undo this, or add --resume-changed (resume_changed=True in a config) to apply it '
+            f'from here on, or {FROM_WEIGHTS}.'
+        )
+    if EPOCH_LENGTH in changed:
+        move_position(runner, checkpoint)
+    _reject(path, _compare_end(runner, meta))
+    if changed:
         apply_changes(runner, checkpoint, changed)
         runner.logger.warning(f'The run continues with changes: {describe_changes(changed)}.')
     _reject(
         path,
-        _compare_end(runner, meta)
-        or _compare_optimizer(runner, checkpoint.get('optimizer'), meta.get('run', {}))
-        or _compare_schedulers(runner, checkpoint.get('param_schedulers') or [], meta['iter'])
-        or _find_broken_value(model, checkpoint),
+        _compare_optimizer(runner, checkpoint.get('optimizer'), meta.get('run', {}))
+        or _compare_schedulers(runner, checkpoint.get('param_schedulers') or [], meta['iter']),
     )
+    if broken := _find_broken_value(model, checkpoint):
+        raise ConfigError(
+            f'{path!r} is of a run that had diverged: its {broken} is not finite; resume from an '
+            'earlier checkpoint.'
+        )
 
 
 def _reject(path: str, difference: str) -> None:
@@ -67,30 +81,30 @@ def _reject(path: str, difference: str) -> None:
 
 
 def _compare_position(runner: Runner, meta: Mapping[str, Any]) -> str:
-    """Check that a checkpoint's position is possible, and counted and bounded as in this run."""
-    by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)  # another loop has no epochs
+    """Check that a checkpoint's position is plausible, in this run's unit, and before its end."""
+    by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)  # other loops have no epochs
     for unit in ('epoch', 'iter'):
         value = meta.get(unit)
         if type(value) is not int or value < 0:
             return f'its meta has {unit}={value!r}, which is not a position'
     if by_epoch and meta['epoch'] > runner.max_epochs:
         return (
-            f'it is at epoch {meta["epoch"]}, and this one ends at {runner.max_epochs} (train_cfg)'
+            f'it is at epoch {meta["epoch"]}, but this run ends at {runner.max_epochs} (train_cfg)'
         )
     if by_epoch and meta['iter'] < meta['epoch']:
         return f'it is at epoch {meta["epoch"]} after {meta["iter"]} iterations'
     recorded = meta.get('run', {})
     if 'epoch_length' in recorded and (recorded['epoch_length'] is not None) != by_epoch:
         if by_epoch:
-            return 'it counts iterations, and this one epochs (train_cfg)'
-        return 'it counts epochs, and this one iterations (train_cfg)'
+            return 'it counts iterations, but this run counts epochs (train_cfg)'
+        return 'it counts epochs, but this run counts iterations (train_cfg)'
     return ''
 
 
 def _compare_end(runner: Runner, meta: Mapping[str, Any]) -> str:
     """Check that a checkpoint's position, after any changes, is not beyond this run's end."""
     if meta['iter'] > runner.max_iters:
-        return f'it is at iter {meta["iter"]}, and this one ends at {runner.max_iters} (train_cfg)'
+        return f'it is at iter {meta["iter"]}, but this run ends at {runner.max_iters} (train_cfg)'
     return ''
 
 
@@ -111,7 +125,7 @@ def _compare_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
             return f'it has {name}, which the model lacks'
         if saved_shapes[name] != model_shapes[name]:
             shapes = saved_shapes[name], model_shapes[name]
-            return f"its {name} is of the shape {shapes[0]}, and the model's {shapes[1]}"
+            return f"its {name} has the shape {shapes[0]}, but the model's has {shapes[1]}"
     return ''
 
 
@@ -140,8 +154,10 @@ def _compare_optimizer(runner: Runner, saved: Any, recorded: Mapping[str, Any]) 
         )
     for group, current_group in zip(groups, optimizer.param_groups, strict=True):
         for name, value in optimizer.defaults.items():
-            if value and name not in group:  # options that are off may be new in another torch
+            # A newer torch may have more options, which do not matter if they are off.
+            if value and name not in group:
                 return f'its optimizer has no {name}, which {class_name} has'
+        # Without `params`, whose numbers are not comparable.
         if wrong := _find_wrong_value(group, {**current_group, 'params': None}):
             return f'its optimizer has {wrong}'
     return _compare_states(optimizer, saved['state'], recorded.get('states'))
@@ -158,13 +174,15 @@ def _compare_states(
         recorded_count: the number of states that were saved, if the checkpoint records it.
     """
     expected_by_number = list(expected_states(optimizer))
-    # MMEngine does not record the number, and a parameter without a gradient has no state. So any
-    # number may be right, but not 0 if the optimizer keeps states.
-    count = recorded_count
-    if count is None:
-        count = 1 if not saved and any(expected_by_number) else len(saved)
-    if count != len(saved):
-        return f'its optimizer has the state of {len(saved)} parameters, and {count} were saved'
+    if recorded_count not in (None, len(saved)):
+        return (
+            f'its optimizer has the state of {len(saved)} parameters, but {recorded_count} were '
+            'saved'
+        )
+    # MMEngine does not record the count. Since a parameter without a gradient has no state, any
+    # count may be right, except 0 for an optimizer that keeps states.
+    if recorded_count is None and not saved and any(expected_by_number):
+        return 'its optimizer has no state of any parameter'
     # A fused optimizer would read beyond the end of moments of a smaller shape.
     for number, expected in enumerate(expected_by_number):
         actual = structures(saved[number]) if number in saved else expected
@@ -188,8 +206,9 @@ def _compare_schedulers(runner: Runner, saved: Any, iterations: int) -> str:
         return 'it has the states of other param_schedulers'
     for scheduler, state in zip(schedulers, saved, strict=True):
         wrong = _find_wrong_value(state, scheduler_state(scheduler))
+        # -1 before the schedule begins, later at most one more than the iterations.
         if not wrong and not -1 <= state.get('last_step', -1) <= iterations + 1:
-            wrong = f'last_step={state["last_step"]!r}'  # -1 until its `begin`
+            wrong = f'last_step={state["last_step"]!r}'
         if wrong:
             return f'its param_schedulers have {wrong}'
     return ''
@@ -213,9 +232,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def _find_broken_value(model: nn.Module, checkpoint: Mapping[str, Any]) -> str:
-    """Find a tensor with values that are not finite. Each process checks its part."""
+    """The name of a tensor with values that are not finite. Each process checks its part."""
     parameters = dict(model.named_parameters())
-    broken = [name for name in all_gather_object(find_non_finite(checkpoint, parameters)) if name]
-    if not broken:
-        return ''
-    return f'its {broken[0]} is not finite: the run had diverged, so use an earlier checkpoint'
+    names = all_gather_object(find_non_finite(checkpoint, parameters))
+    return next(filter(None, names), '')

@@ -108,7 +108,7 @@ def load_weights(
     if of_stem := find_stem_weights(backbone, targets, source_weights):
         if skip or source_grid:
             raise ConfigError(
-                'The checkpoint is of the CNN of the stem alone, for which there is no skip or '
+                'The checkpoint has only the CNN of the stem, for which there is no skip or '
                 'source_grid; leave them out.'
             )
         tensors, report = of_stem

@@ -1,7 +1,8 @@
 """Settings of RT-DETR, D-FINE and their successors, inferred from the authors' own checkpoints.
 
 Unlike transformers' folders, these files have no config, only arrays. A few settings show only in
-the name of the file.
+the name of the file. ``published.weights`` are the arrays by the authors' names, and
+``published.ours`` those by this package's.
 """
 
 import re
@@ -21,9 +22,10 @@ USUAL_QUERIES, USUAL_SIZE = 300, 640  # number of queries, and sides of the imag
 
 
 def read_hgnet(published: Published) -> tuple[Section, list[int]]:
-    """HGNetV2 with the widths of its arrays, and the channels of the maps that it returns."""
+    """The config of HGNetV2, from the shapes of its arrays, and the channels of its maps."""
 
-    # The length of an axis of a weight: 0 for output channels, 1 for inputs, -1 for the kernel.
+    # The length of an axis of a convolution's weight: 0 for output channels, 1 for input channels,
+    # -1 for the width of the kernel.
     def axis_size(name: str, axis: int = 0) -> int:
         return published.shape(f'backbone.{name}.weight')[axis]
 
@@ -60,7 +62,7 @@ def read_hgnet(published: Published) -> tuple[Section, list[int]]:
         learnable_affine='backbone.stem.stem1.lab.scale' in ours,
         out_indices=list(indices),
     )
-    return backbone, [int(rows[i][2]) for i in indices]
+    return backbone, [int(rows[i][2]) for i in indices]  # channels of the output
 
 
 def read_points(published: Published) -> list[int]:

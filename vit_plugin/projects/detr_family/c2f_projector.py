@@ -99,11 +99,12 @@ class C2fProjector(BaseModule):
     Args:
         in_channels: channels of each of the backbone's maps.
         out_channels: channels of every output.
-        scales: for each output, its size relative to the maps: 2, 1 or 0.5. RF-DETR has only 1.
+        scales: for each output, its size relative to the maps: 2, 1 or 0.5. RF-DETR has only
+            1, except for its first large model.
         num_blocks: number of bottlenecks of each output.
         norm_cfg: the norms of the convolutions. RF-DETR has ``dict(type='LN2d', eps=1e-6)``, and
-            in transformers eps=1e-5.
-        widest: maps with more channels than this have them halved before they are enlarged. None,
+            its port in transformers eps=1e-5.
+        widest: maps with more channels than this get half of them before they are enlarged. None,
             as in RF-DETR: never.
         init_cfg: MMEngine's initialization config.
 

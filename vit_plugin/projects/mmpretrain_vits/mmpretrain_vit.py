@@ -1,4 +1,4 @@
-"""MMPretrain's Vision Transformers on our backbone, by MMPretrain's own arguments.
+"""MMPretrain's Vision Transformers, as our backbone built from MMPretrain's own arguments.
 
 An MMPretrain config needs one change: ``vit_plugin.MM`` before the name in ``type``. Its other
 lines, and its checkpoints, need no change.
@@ -45,8 +45,8 @@ class TranslatedViT(VisionTransformer):
     Attributes:
         archs: the sizes of MMPretrain's archs, by their names.
         defaults: arguments whose defaults differ from those of MMPretrain's ``VisionTransformer``.
-        fixed_arguments: arguments of our ``VisionTransformer`` for what MMPretrain's class always
-            does.
+        fixed_arguments: arguments of our ``VisionTransformer`` for what is fixed in MMPretrain's
+            class.
 
     Raises:
         ConfigError: if an argument has no translation. The message names it.
@@ -163,9 +163,11 @@ class MMMoCoV3ViT(TranslatedViT):
         frozen = options.get('frozen_stages', -1)
         if frozen < 0:
             raise ConfigError(
-                'MMMoCoV3ViT: frozen_stages must be 0 or more. MoCo v3 pre-trains with a stem and '
-                "positions that are fixed, which only MMPretrain's own MoCoV3ViT does."
+                'MMMoCoV3ViT: frozen_stages must be 0 or more. MoCo v3 is pre-trained with a fixed '
+                "stem and fixed positions, which only MMPretrain's own MoCoV3ViT has."
             )
+        # 0 is translated as for MMPretrain's other ViTs, where it freezes nothing. In MoCoV3ViT it
+        # freezes the stem.
         return dict(super().translated(arch, **options), frozen_stages=frozen)
 
 
@@ -174,7 +176,7 @@ class MMDeiT3(TranslatedViT):
     """MMPretrain's ``DeiT3`` (arXiv:2204.07118).
 
     It computes what the paper's code does. MMPretrain's own class applies ``ln1`` before the MLP,
-    too, instead of ``ln2``.
+    where ``ln2`` belongs.
 
     Args:
         arch, **options: see :class:`MMVisionTransformer`.

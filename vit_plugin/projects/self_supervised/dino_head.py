@@ -30,8 +30,8 @@ from vit_plugin.registry import MODELS
 from .dinov2 import sinkhorn_knopp
 from .views import at_least_float32
 
-# The teacher's outputs are cosines. Divided by this, the sums of their exponentials are finite in
-# float32.
+# The teacher's outputs are cosines, 1 at most. From this temperature on, sums of
+# exp(cosine / temperature) are finite in float32.
 MIN_SINKHORN_TEMPERATURE = 0.015
 
 
@@ -127,8 +127,9 @@ class DINOHead(BaseModule):
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Outputs of student (V, B, K) and teacher (G, B, K) -> the mean loss over pairs of views.
 
-        The teacher has only the first G of the V views. Afterwards the center is updated with the
-        mean of its outputs over all processes.
+        The student has V views of B images, and the teacher only the first G of them; K is the
+        number of prototypes. Afterwards the center is updated with the mean of the teacher's
+        outputs over all processes.
         """
         log_student, teacher = self._student_log_probs(outputs), self._teacher_probs(targets)
         losses = -torch.einsum('gbk,vbk->gv', teacher, log_student) / outputs.shape[1]

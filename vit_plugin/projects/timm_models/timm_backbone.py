@@ -39,25 +39,24 @@ class TimmBackbone(WrappedBackbone):
     """A timm model, computed by timm's own module.
 
     For models that :class:`~vit_plugin.models.VisionTransformer` does not compute: CNNs, encoders
-    with several stages, and Vision Transformers with other blocks. The parameters have timm's
+    with several stages, and plain Vision Transformers with other blocks. The parameters have timm's
     names, after ``model.``.
 
     Args:
         model_name: timm's name of the model, such as ``'convnext_tiny'``. It may have the tag of
             its weights after a dot, and ``timm://`` before it.
-        out_indices: the features to return, as in timm's ``features_only``: the blocks of an
-            encoder of one width, the stages of other models. Negative numbers count from the last
-            one.
+        out_indices: the features to return, as in timm's ``features_only``: the blocks of a plain
+            ViT, the stages of other models. Negative numbers count from the last one.
         out_type: ``'featmap'`` returns a map (B, C, h, w) for each of ``out_indices``.
-            ``'pyramid'`` first returns the last map of each finer stride. ``'pooled'`` returns only
-            the vector (B, C), the input of timm's classifier.
+            ``'pyramid'`` also returns, before those, the last map of every finer stride.
+            ``'pooled'`` returns only the vector (B, C), the input of timm's classifier.
         img_size: size of the images in pixels. Only models that take one size need it. Default:
             timm's.
         in_channels: channels of the images.
         drop_rate, drop_path_rate: arguments of timm's model. 0 leaves timm's defaults.
         frozen_stages: -1 freezes nothing. 0 freezes the stem. k > 0 also freezes the first k stages
-            of timm's coarse ``group_matcher``, the blocks of a single-width encoder.
-            ``'all'`` freezes the model. Frozen parts stay in eval mode.
+            of timm's coarse ``group_matcher``, the blocks of a plain ViT. ``'all'`` freezes the
+            model. Frozen parts stay in eval mode.
         with_cp: activation checkpointing, which recomputes activations to save memory.
         init_cfg: MMEngine's initialization config. ``dict(type='Pretrained', checkpoint=True)``
             loads timm's weights of this name. Any other checkpoint must have timm's names or ours.
@@ -65,8 +64,8 @@ class TimmBackbone(WrappedBackbone):
     Attributes:
         img_size: height and width of the images in pixels, by default those of timm's weights.
         channels: channels of each output.
-        strides: pixels per element of each output map, as timm states them. If the maps differ, the
-            log says so.
+        strides: pixels per element of each output map, as timm states them. If the maps have
+            others, a warning is logged.
 
     Raises:
         ConfigError: if timm has no such model, or if the model does not return feature maps or does
@@ -104,12 +103,12 @@ class TimmBackbone(WrappedBackbone):
             self.model = build_timm(self.model_name, num_classes=0, **arguments)
         native = self.model.pretrained_cfg['input_size'][-2:]
         self.img_size = (size, size) if isinstance(size, int) else size or native
-        # timm's constructor has initialized the model, and MMEngine would do so again.
+        # MMEngine would initialize again what timm's constructor has initialized.
         self.model.is_init = True
         self.infos = feature_infos(self.model)
         self.num_layers = len(self.infos)
         self.indices = self._output_indices(out_indices)
-        self.norms_maps = supports_final_norm(self.model)
+        self.applies_final_norm = supports_final_norm(self.model)
         self.channels, self.strides = (
             tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
         )
@@ -125,13 +124,16 @@ class TimmBackbone(WrappedBackbone):
         self.warn_of_other_strides(self.model_name)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Images (B, in_channels, H, W) -> the maps (B, C, h, w), normed as in timm, or (B, C)."""
+        """Images (B, in_channels, H, W) -> the maps (B, C, h, w), or the pooled vector (B, C).
+
+        The maps are normed by the model's final norm, if timm supports that.
+        """
         if self.out_type == 'pooled':
             return (self.model(images),)
         maps = self.model.forward_intermediates(
             images,
             indices=list(self.indices),
-            norm=self.norms_maps,
+            norm=self.applies_final_norm,
             output_fmt='NCHW',
             intermediates_only=True,
         )
@@ -141,7 +143,7 @@ class TimmBackbone(WrappedBackbone):
         features, maps = self.model.forward_intermediates(
             images,
             indices=1,  # a number asks timm for that many of the last features
-            norm=self.norms_maps,
+            norm=self.applies_final_norm,
             output_fmt='NCHW',
         )
         return self.model.forward_head(features), maps[-1]
@@ -177,9 +179,9 @@ class TimmBackbone(WrappedBackbone):
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and number of depths for layer-wise decay, by timm's groups.
 
-        All parameters outside the backbone are last. The final norm has the depth of the last
-        block, as in timm, even if unused blocks were left out; in
-        :class:`~vit_plugin.models.VisionTransformer` it is last.
+        Parameters outside the backbone have the largest depth. The final norm has the depth of the
+        complete model's last block, as in timm, even if that block is not used; in
+        :class:`~vit_plugin.models.VisionTransformer` it is one deeper.
 
         Args:
             param_name: full name of the parameter.

@@ -22,18 +22,21 @@ from vit_plugin.weights import FORMATS, recognize
 def detector_folders(
     trained: TrainedModel, library: str, pixels: Mapping[str, Any]
 ) -> Iterator[HubFolder]:
-    """The folder of the detector by the first project that can write it, see :class:`WrittenTask`.
+    """The folder of the detector, by the first project that can write it; see :class:`WrittenTask`.
+
+    It is the same for any preprocessing, so ``pixels`` is not used.
 
     Raises:
         ConfigError: if the library has no such detector.
     """
     if library != 'hf':
-        raise ConfigError(f'{LIBRARIES[library].name} has no detectors')
+        raise ConfigError(f'{LIBRARIES[library].name} has no detection models')
     model, section = trained.model, trained.cfg.model.to_dict()
     for writer in declared_rows('folders').values():
         written = resolve_name(writer)(model, section, encoder_config)
         if written is not None:
             config, weight_format = written
+            # No array has an axis for the attention heads, so their number does not matter.
             weights, unnamed = FORMATS[weight_format].export(
                 dict(recognize(model.state_dict())), heads=1
             )
@@ -43,15 +46,15 @@ def detector_folders(
             yield HubFolder(transformers_with_classes(config, classes), weights)
             return
     head = type(getattr(model, 'bbox_head', model)).__name__
-    raise ConfigError(f'this is a detector with a {head}, whose folder is not written')
+    raise ConfigError(f'a detector with a {head} cannot be written for another library')
 
 
 @torch.no_grad()
 def compute_boxes(trained: TrainedModel, images: Tensor) -> Tensor:
     """Logits and boxes (N, Q, num_classes + 4) of normalized images, in the dtype of the images.
 
-    They are in float64, see :func:`_image_of_size`: otherwise rounding would decide the order of
-    proposals.
+    The images are in float64, see :func:`_image_of_size`: in float32, rounding would change which
+    proposals are selected.
     """
     model = deepcopy(trained.model).to(images.dtype).eval()
     outputs = model.bbox_head(model.extract_feat(images))
@@ -59,7 +62,9 @@ def compute_boxes(trained: TrainedModel, images: Tensor) -> Tensor:
 
 
 def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> OutputFunction | None:
-    """What transformers computes with the folder of a detector. None where it is not installed.
+    """The function that transformers computes with a folder; None if it is not installed.
+
+    Its outputs are those of :func:`compute_boxes`.
 
     Raises:
         ConfigError: if a weight has no parameter of its shape in transformers' model.
@@ -69,7 +74,7 @@ def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> OutputFunc
     except ImportError:
         return None
     model, loading_info = AutoModelForObjectDetection.from_pretrained(
-        folder, output_loading_info=True
+        folder, output_loading_info=True, ignore_mismatched_sizes=True
     )
     if wrong := [
         str(key) for name in ('unexpected', 'mismatched') for key in loading_info[f'{name}_keys']
@@ -84,7 +89,7 @@ def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> OutputFunc
 
 
 def _image_of_size(trained: TrainedModel, size: Sequence[int]) -> Tensor:
-    """A random image to compare, in float64."""
+    """A random image in float64, for which the outputs are compared."""
     return torch.randn(1, trained.model.backbone.in_channels, *size, dtype=torch.float64)
 
 

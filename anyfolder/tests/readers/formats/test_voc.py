@@ -94,7 +94,7 @@ def test_flags_and_rotation_of_an_object_are_read(properties, crowd, degrees):
 def test_boxes_of_rolabelimg_have_a_center_and_radians():
     box = '<cx>31</cx><cy>30</cy><w>20</w><h>4</h><angle>1.570796</angle>'
     [bar] = parse(f'<name>bar</name><robndbox>{box}</robndbox>').images[0].objects
-    assert (bar.form, bar.box) == ('center', [31, 30, 20, 4])
+    assert (bar.form, bar.box, bar.from_1) == ('center', [31, 30, 20, 4], False)
     assert bar.degrees == pytest.approx(90, abs=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Boxes, polygons, scores and keypoints in YOLO's lines, told apart by all lines of a folder."""
+"""Boxes, polygons, scores and keypoints are told apart by all lines of a folder."""
 
 import re
 
@@ -25,7 +25,7 @@ POINTS = '0.5 0.5 {} 0.52 0.48 {} 0.45 0.55 {}'  # three keypoints with a visibi
     ],
 )
 def test_poses_without_kpt_shape_raise(keypoints, shape):
-    """ultralytics#3041, JSON2YOLO#94."""
+    """Others read such lines as polygons: ultralytics#3041, JSON2YOLO#94."""
     lines = [f'0 0.5 0.5 0.2 0.2 {keypoints}', f'1 0.49 0.51 0.2 0.2 {keypoints}'] * 10
     remedy = re.escape(f'add kpt_shape: [{", ".join(shape)}] to data.yaml')
     with rejects(remedy):
@@ -51,10 +51,12 @@ def test_polygons_and_poses_are_told_apart(points, dimensions):
     keypoints = middle[:, None] + generator.uniform(-0.5, 0.5, (40, points, 2)) * size[:, None]
     scores = generator.uniform(0.3, 1, (40, points, dimensions - 2))
     poses = np.concatenate((keypoints, scores), axis=-1).reshape(40, -1)
-    assert _dimensions(np.concatenate((middle, size, poses), axis=-1)) == dimensions
+    boxes_and_keypoints = np.concatenate((middle, size, poses), axis=-1)
+    assert _dimensions(boxes_and_keypoints) == dimensions  # values per keypoint
     angles = np.sort(generator.uniform(0, 2 * np.pi, (40, points)))
     offsets = np.stack((np.cos(angles), np.sin(angles)), axis=-1) * size[:, None] / 2
-    assert _dimensions((middle[:, None] + offsets).reshape(40, -1)) == 0
+    polygons = (middle[:, None] + offsets).reshape(40, -1)
+    assert _dimensions(polygons) == 0
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_polygons_and_poses_are_told_apart(points, dimensions):
 )
 def test_polygons_of_equal_length_are_not_poses(polygon):
     form, _ = line_form([f'0 {polygon}', f'1 {polygon}'] * 10)
-    assert form.box_in([*map(float, polygon.split())]) is None
+    assert form.box_in([*map(float, polygon.split())]) is None  # a polygon
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_polygons_of_equal_length_are_not_poses(polygon):
 )
 def test_meaning_of_further_numbers_is_inferred_from_all_lines(line, form):
     lines = []
-    for i, box in enumerate(BOXES, 2):
+    for i, box in enumerate(BOXES, 2):  # from 2 on, since 0 and 1 could also be scores
         label, numbers = box.split(maxsplit=1)
         lines.append(line.format(box=box, label=label, numbers=numbers, i=i))
     inferred, faults = line_form(lines)
@@ -98,5 +100,5 @@ def test_two_values_after_a_box_are_ambiguous_and_raise():
         line_form([f'{box} 0.01 0.99' for box in BOXES])
 
 
-def test_no_lines_have_the_default_form():
+def test_form_without_lines_is_the_default():
     assert line_form([]) == (LineForm(), [])
