@@ -348,14 +348,17 @@ def test_moved_run_deletes_only_its_own_files(tmp_path):
     assert (info['best_ckpt'], info['began']) == (str(best), began)
 
 
-@pytest.mark.parametrize('out_dir', [None, 'elsewhere'])
-def test_new_run_in_the_folder_of_another_warns(tmp_path, capsys, out_dir):
+@pytest.mark.parametrize('setting', ['', 'out_dir=elsewhere', 'filename_tmpl=at_{}.pth'])
+def test_new_run_in_the_folder_of_another_warns(tmp_path, monkeypatch, capsys, setting):
     """Until the new run has a checkpoint, ``--resume`` would continue the other run."""
-    out_dir = out_dir and str(tmp_path / out_dir)
-    options = {'train_cfg.max_epochs': 1, 'default_hooks.checkpoint.out_dir': out_dir}
+    monkeypatch.chdir(tmp_path)
+    options = {'train_cfg.max_epochs': 1}
+    if setting:
+        name, value = setting.split('=')
+        options[f'default_hooks.checkpoint.{name}'] = value
     build(tiny_cfg(tmp_path / 'run', **options)).train()
     assert 'an earlier run' not in capsys.readouterr().out
     # The loggers of MMEngine are kept by this name, with the output of their test.
-    name = f'again in {out_dir}'
+    name = f'again with {setting}'
     build(tiny_cfg(tmp_path / 'run', **options, experiment_name=name, log_level='WARNING')).train()
     assert 'has checkpoints of an earlier run' in capsys.readouterr().out

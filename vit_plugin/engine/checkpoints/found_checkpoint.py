@@ -130,6 +130,6 @@ def holds_run(folder: str | Path) -> bool:
 
 
 def has_checkpoints(folder: str | Path) -> bool:
-    """True if a folder has checkpoints of a run, by their names."""
+    """True if a folder has checkpoints of a run, by their names or by its marker."""
     names = os.listdir(folder) if os.path.isdir(folder) else ()
-    return any(NUMBERED.fullmatch(name) or BEST.fullmatch(name) for name in names)
+    return any(name == MARKER or NUMBERED.fullmatch(name) or BEST.fullmatch(name) for name in names)
