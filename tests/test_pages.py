@@ -18,10 +18,11 @@ def test_a_page_runs_in_one_shell(tmp_path, monkeypatch):
         '```bash\npip install what-is-not-there\nmkdir a && cd a\nx=3   # '
         'kept\n```\n\n```python\n# mine.py\nprint(1)\n```\n- indented\n\n  ```bash\n  python '
         'mine.py \\\n      NAME | grep 1\n  echo "$x $PWD"\n  ```\n```python\nprint(2 * '
-        '21)\n```\n```text\nfalse\n```\n'
+        '21)\n```\n```text\nfalse\n```\n```bash\nvit-plugin demo CHECKPOINT\n```\n'
     )
     monkeypatch.setattr(pages, 'ROOT', tmp_path)
-    shown = pages.run_page('page.md', tmp_path, dict(NAME='given'))
+    values = dict(NAME='given', CHECKPOINT='what-is-not-there.pth')  # a demo would never end
+    shown = pages.run_page('page.md', tmp_path, values)
     assert shown.splitlines() == [
         '+ page.md:2',
         '+ page.md:8',
@@ -30,6 +31,7 @@ def test_a_page_runs_in_one_shell(tmp_path, monkeypatch):
         f'3 {tmp_path}/a',
         '+ page.md:19',
         '42',
+        '+ page.md:25',
     ]
     (tmp_path / 'page.md').write_text('```bash\nfalse\necho not reached\n```\n')
     with pytest.raises(

@@ -222,15 +222,15 @@ def script(block: Block, values: Mapping[str, str]) -> str:
     A Python block runs in a Python of its own. If its first line is a comment with the name of a
     file, such as ``# mine.py``, it is written to that file instead.
     """
-    text = re.sub(r'\b[A-Z][A-Z_0-9]+\b', lambda word: values.get(word[0], word[0]), block.text)
     if block.language == 'python':
-        named = re.match(r'# ([\w./-]+\.py)\n', text)
+        named = re.match(r'# ([\w./-]+\.py)\n', block.text)
         program = f'cat > {named[1]}' if named else 'python -'
-        text = f"{program} <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n"
+        text = f"{program} <<'END_OF_BLOCK'\n{block.text}END_OF_BLOCK\n"
     else:
-        run = [command for command in Block('', 0, '', text).commands() if not why_not_run(command)]
+        run = [command for command in block.commands() if not why_not_run(command)]
         text = '\n'.join(run) + '\n'
-    return f"echo '+ {block.page}:{block.line}'\n{text}"
+    filled = re.sub(r'\b[A-Z][A-Z_0-9]+\b', lambda word: values.get(word[0], word[0]), text)
+    return f"echo '+ {block.page}:{block.line}'\n{filled}"
 
 
 def run_page(
