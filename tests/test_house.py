@@ -170,9 +170,10 @@ def test_declared_names_resolve_within_their_project(project):
     for name, reference in declared_project.formats.items():
         assert layer_of(file_of(reference)) == project
         assert FORMATS[name].name == name
-    assert all(
-        callable(resolve_name(reference)) for reference in declared_project.deployed.values()
-    )
+    for reference in declared_project.deployed.values():
+        # A copy of the package may lack the task that deploys it.
+        if PACKAGE.joinpath(*reference.split('.')[1:3]).is_dir():
+            assert callable(resolve_name(reference))
     assert {*declared_project.pretraining_backbones} <= {
         *declared_project.registered.get('MODELS', ())
     }

@@ -99,27 +99,43 @@ def test_opencv_without_its_libraries_raises_one_sentence(tmp_path, code):
     assert 'models' in code or done.stderr.count('\n') == 1
 
 
-# The fewest arguments of each tool, which are parsed before anything is imported.
-REQUIRED_ARGUMENTS = {
-    'convert_weights': ['a.npz', '--out', 'b.pth'],
+# Valid arguments of each tool, since wrong ones are reported before anything is imported.
+VALID_ARGUMENTS = {
+    'convert_weights': ['a.pth', '--out', 'b.pth'],
+    'demo': ['a.pth'],
+    'doctor': [DIGITS],
     'embed': ['a.pth', 'b.jpg', '--out', 'o.npz'],
     'export': ['a.pth', '--out', 'b.onnx'],
     'infer': ['a.pth', 'b.jpg'],
     'plan': [DIGITS, '--gpus', '1', '--gpu-memory', '8'],
+    'pretrain': ['--data', 'photos'],
+    'probe': ['a.pth'],
     'test': ['a.pth'],
+    'train': [DIGITS],
     'visualize': ['a.pth', 'cam', 'b.jpg', '--out', 'o'],
+    'zoo': [],
 }
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize('tool', [tool for tool in TOOLS if tool not in MOVED_COMMANDS])
+@pytest.mark.parametrize(
+    'tool',
+    [
+        pytest.param(tool, marks=[] if tool == 'infer' else [pytest.mark.nightly])
+        for tool in TOOLS
+        if tool not in MOVED_COMMANDS
+    ],
+)
 def test_tool_without_opencv_libraries_prints_one_sentence(tmp_path, tool):
+    for name in ('a.pth', 'b.jpg'):
+        (tmp_path / name).touch()
+    (tmp_path / 'photos').mkdir()
     (tmp_path / 'cv2.py').write_text(
         "raise ImportError('libxcb.so.1: cannot open shared object file: No such file or "
         "directory', name='cv2')"
     )
     done = subprocess.run(
-        [sys.executable, f'tools/{tool}.py', *REQUIRED_ARGUMENTS.get(tool, [])],
+        [sys.executable, Path(f'tools/{tool}.py').resolve(), *VALID_ARGUMENTS[tool]],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         env=dict(os.environ, PYTHONPATH=f'{tmp_path}{os.pathsep}{Path.cwd()}'),

@@ -22,6 +22,7 @@ from anyfolder.errors import (
 __all__ = [
     'ConfigError',
     'MissingExtraError',
+    'explaining_imports',
     'first_line',
     'is_out_of_memory',
     'named_line',
@@ -114,3 +115,18 @@ def needed_by(feature: str) -> Iterator[None]:
             f'together, in a clone of vit_plugin: pip install {_FRAMEWORK}.',
             name=module,
         ) from error
+
+
+@contextmanager
+def explaining_imports(feature: str) -> Iterator[None]:
+    """Within this context, explain a failed import as :func:`needed_by` does.
+
+    Other errors stay as they are, so the context may contain more than imports.
+    """
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except ImportError:
+        with needed_by(feature):
+            raise

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from extras import needs_task
 from rejection import rejects
 from safetensors.torch import save_file
 from tiny_models import TINY, randomize
@@ -17,6 +18,8 @@ from vit_plugin.models.classifier import Classifier, Parts
 from vit_plugin.weights import FORMATS, open_checkpoint
 from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.saved_settings import saved_backbone, training_settings
+
+pytestmark = needs_task('classification')
 
 # The `pos_embed` of a DINOv3.
 V3 = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=50.0))

@@ -8,7 +8,7 @@ from functools import partial
 from types import ModuleType
 
 from anyfolder.terminal import printable_lines
-from vit_plugin.errors import ConfigError, MissingExtraError, named_line
+from vit_plugin.errors import ConfigError, MissingExtraError, explaining_imports, named_line
 from vit_plugin.files.shipped import config_path
 from vit_plugin.files.standard_streams import exit_interrupted
 from vit_plugin.threads import share_cores
@@ -42,23 +42,12 @@ def run_command(command: ModuleType) -> None:
     check_flags(parser, sys.argv[1:])
     args = parser.parse_args()
     args.given = given_flags(parser, sys.argv[1:])
-    configs = getattr(args, 'config', None) or []
+    name = command.__name__.rpartition('.')[2]
     try:
-        rules = RULES.get(command.__name__.rpartition('.')[2], ())
-        check_rules(getattr(command, 'RULES', rules), parser, args)  # a benchmark has its own
-        check_process(args)
-        for config in [configs] if isinstance(configs, str) else configs:
-            config_path(config)  # raises if the config does not exist
-        if hasattr(command, 'check'):
-            command.check(args)
-        check_checkpoints(args)
-        if hasattr(command, 'needs_torch') and not command.needs_torch(args):
-            return command.main(args)
-        silence_false_alarms()
-        share_cores()
-        from .one_sentence import run_main  # imports torch
-
-        run_main(command.main, args, getattr(command, 'LESS_MEMORY', None))
+        rules = getattr(command, 'RULES', RULES.get(name, ()))  # a benchmark has its own
+        check_rules(rules, parser, args)
+        with explaining_imports(f'vit-plugin {name}'):
+            _check_and_run(command, args)
     except KeyboardInterrupt:
         raise exit_interrupted() from None
     except (ConfigError, MissingExtraError) as error:  # raised before torch was imported
@@ -72,6 +61,25 @@ def run_command(command: ModuleType) -> None:
         if error.filename:
             sentence = f'{str(error.filename)!r} cannot be used ({error.strerror}); check it'
         raise SystemExit(f'Error: {printable_lines(sentence)}.') from None
+
+
+def _check_and_run(command: ModuleType, args: argparse.Namespace) -> None:
+    """Check the values of flags, then run the command, if needed with torch."""
+    check_process(args)
+    configs = getattr(args, 'config', None) or []
+    for config in [configs] if isinstance(configs, str) else configs:
+        config_path(config)  # raises if the config does not exist
+    if hasattr(command, 'check'):
+        command.check(args)
+    check_checkpoints(args)
+    if hasattr(command, 'needs_torch') and not command.needs_torch(args):
+        command.main(args)
+        return
+    silence_false_alarms()
+    share_cores()
+    from .one_sentence import run_main  # imports torch
+
+    run_main(command.main, args, getattr(command, 'LESS_MEMORY', None))
 
 
 # Name of a logger -> text in its messages about features that nobody asked for.

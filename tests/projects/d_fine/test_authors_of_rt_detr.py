@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from extras import needs_task
 from real_time_detectors import (
     HGNET,
     HGNET_CHANNELS,
@@ -22,6 +23,8 @@ from rejection import rejects
 from torch import Tensor
 
 from vit_plugin.inference.load import load
+
+pytestmark = needs_task('detection')
 
 DIMS, CLASSES, POINTS = 16, 4, (2, 4, 1)
 RESNET = dict(type='vit_plugin.ResNetD', depth=18)

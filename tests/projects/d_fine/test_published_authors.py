@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from extras import needs_task
 from real_time_detectors import (
     HGNET,
     HGNET_CHANNELS,
@@ -22,6 +23,8 @@ from torch import nn
 
 from vit_plugin.__main__ import main
 from vit_plugin.inference.load import load
+
+pytestmark = needs_task('detection')
 
 FILE = 'model.safetensors'
 DIMS, CLASSES, POINTS = 16, 4, (3, 6, 3)

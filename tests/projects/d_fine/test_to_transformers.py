@@ -9,6 +9,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from extras import needs_task
 from mmengine.registry import MODELS
 from rejection import rejects
 from safetensors.torch import load_file
@@ -20,7 +21,7 @@ from vit_plugin.projects.d_fine.d_fine_head import DFINEHead
 from vit_plugin.projects.d_fine.to_transformers import BACKBONE_WRITERS, real_time_folder
 from vit_plugin.weights.hub_files import HUB_CONFIG, HUB_WEIGHTS
 
-pytestmark = pytest.mark.filterwarnings('ignore')
+pytestmark = [needs_task('detection'), pytest.mark.filterwarnings('ignore')]
 # Families in `exported_families` -> their projects, other than d_fine. A project may be removed.
 PROJECTS = {'DEIMv2': 'deimv2', 'ECDet': 'ecdet', 'LW-DETR': 'lw_detr'}
 STRETCH = exported_families.TestSettings([dict(type='Resize', scale=(128, 64), keep_ratio=False)])

@@ -20,10 +20,10 @@ from vit_plugin.from_folder.recipe import plan_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.inference.load import load
 from vit_plugin.models.classes import keep_classifier
-from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 from vit_plugin.weights.for_mmengine import read_complete
 
 transformers = pytest.importorskip('transformers', minversion='5')
+DetectionRecipe = pytest.importorskip('vit_plugin.tasks.detection.detection_recipe').DetectionRecipe
 pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
 SMALL = dict(
     backbone='resnet18',

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from extras import needs_task
 from ranks import on_ranks
 from rejection import rejects
 from torch._dynamo import register_backend
@@ -76,6 +77,7 @@ def test_resuming_with_another_teacher_raises(run):
         runner.train()
 
 
+@needs_task('classification')
 def test_a_checkpoint_predicts_without_the_teacher_and_can_teach(run):
     model = vit_plugin.load(run, device='cpu').model
     assert model.teacher is None
@@ -87,6 +89,7 @@ def test_a_checkpoint_predicts_without_the_teacher_and_can_teach(run):
     assert all(torch.equal(weights[name], value) for name, value in model.state_dict().items())
 
 
+@needs_task('classification')
 def test_a_backbone_distilled_without_labels_can_teach(tmp_path):
     no_validation = {
         'val_dataloader': None,

@@ -1,5 +1,6 @@
 """EoMTs saved by transformers become the same model here."""
 
+from extras import needs_task
 from rejection import rejects
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
@@ -15,7 +16,10 @@ from published_models import eomt_folder
 from vit_plugin.inference.load import load
 from vit_plugin.projects.eomt.published_eomt import _class_names
 
-pytestmark = pytest.mark.filterwarnings('ignore')  # warnings of the frameworks
+pytestmark = [
+    needs_task('detection'),
+    pytest.mark.filterwarnings('ignore'),
+]  # warnings of the frameworks
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 64, 3), dtype=np.uint8)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import timm
 import torch
+from extras import needs_task
 from mmengine.dataset import pseudo_collate
 from PIL import Image
 from rejection import rejects
@@ -22,6 +23,8 @@ from vit_plugin.project import declared_rows
 from vit_plugin.weights import FORMATS
 from vit_plugin.weights.hub import is_of_hub
 from vit_plugin.zoo.data_config import data_config_of
+
+pytestmark = needs_task('classification')
 
 MEAN, STD = [0.48, 0.46, 0.41], [0.27, 0.26, 0.28]
 TOWER = dict(image_size=32, layers=2, width=64, head_width=32, patch_size=8)

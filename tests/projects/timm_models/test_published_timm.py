@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import timm
 import torch
+from extras import needs_task
 from mmengine.dataset import pseudo_collate
 from PIL import Image
 from rejection import rejects
@@ -13,6 +14,8 @@ from safetensors.torch import load_file, save_file
 from timm.models import save_for_hf
 
 from vit_plugin.inference.load import load
+
+pytestmark = needs_task('classification')
 
 SIZES = dict(img_size=32, embed_dim=32, depth=2, num_heads=2)
 MODELS = {

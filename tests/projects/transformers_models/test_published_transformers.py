@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from extras import needs_task
 from mmengine.dataset import pseudo_collate
 from PIL import Image
 from rejection import rejects
@@ -17,7 +18,7 @@ from vit_plugin.weights.processor_kinds import PROCESSORS
 from vit_plugin.weights.unread_kinds import REASONS
 
 transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
-pytestmark = pytest.mark.filterwarnings('ignore')
+pytestmark = [needs_task('classification'), pytest.mark.filterwarnings('ignore')]
 DEPTHS, WIDTHS = dict(depths=[1, 1, 1, 1]), [8, 16, 24, 32]
 WINDOWS = dict(embed_dim=24, num_heads=[2] * 4, image_size=64, window_size=2, **DEPTHS)
 LEVIT = dict(

@@ -12,9 +12,11 @@ from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.starting_point import StartingPoint
 from vit_plugin.models import load_weights
 from vit_plugin.registry import MODELS
-from vit_plugin.tasks.classification.classification_recipe import ClassificationRecipe
 
 transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
+ClassificationRecipe = pytest.importorskip(
+    'vit_plugin.tasks.classification.classification_recipe'
+).ClassificationRecipe
 SIZES = dict(depths=[1, 1, 1, 1], hidden_sizes=[8, 12, 16, 20], image_size=64)
 
 

@@ -1,5 +1,6 @@
 """Training on tiles of images: the views of an epoch, their objects, and validation by slices."""
 
+from extras import needs_task
 from rejection import rejects
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
@@ -31,7 +32,9 @@ def shapes(tmp_path, monkeypatch):
     write_coco(tmp_path / 'shapes', polygons=True)
 
 
-@pytest.mark.parametrize('task', ['detection', 'instance'])
+@pytest.mark.parametrize(
+    'task', ['detection', pytest.param('instance', marks=needs_task('instance'))]
+)
 def test_an_epoch_has_the_views_that_its_schedule_counts(shapes, task, capsys):
     request = Request('shapes', task=task, tiles=32, img_size=64, epochs=1)
     cfg = read_config(write_config(request))
@@ -142,6 +145,7 @@ def test_objects_in_no_view_are_reported(tmp_path, monkeypatch, capsys):
     assert ' 2 objects of 4 are learned in no view' in capsys.readouterr().out
 
 
+@needs_task('classification', 'instance')
 def test_wrong_tiles_raise(shapes):
     with rejects('--tiles 64: the longest side .* has 64 pixels; give'):
         write_config(Request('shapes', task='detection', tiles=64))
@@ -151,6 +155,7 @@ def test_wrong_tiles_raise(shapes):
         write_config(Request('shapes', tiles=32))
 
 
+@needs_task('instance')
 def test_masks_beyond_memory_raise_without_tiles(shapes, monkeypatch):
     monkeypatch.setattr(seen_images, 'MASK_BYTES', 1)
     with rejects('shapes.* objects, whose masks of .* pixels take .* GiB; give --tiles, such as'):

@@ -1,4 +1,4 @@
-"""Outcomes of segmentors and panoptic models: scores, ranking and pictures."""
+"""Outcomes of segmentors: scores, ranking and pictures."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import torch
 from mmengine.structures import BaseDataElement, PixelData
 
 from vit_plugin.report.outcomes import outcomes_class
-from vit_plugin.tasks.panoptic.panoptic_outcomes import PanopticOutcomes
 from vit_plugin.tasks.segmentation.map_outcomes import MapOutcomes
 
 CLASSES = ('sky', 'sea', 'land')
@@ -96,18 +95,3 @@ def test_large_maps_are_reduced():
         ),
     )
     assert outcomes._seen[0].true.shape == (12, 445)
-
-
-def test_panoptic_segments_are_compared_by_class():
-    outcomes = PanopticOutcomes(CLASSES, 1)
-    true, predicted = (
-        PixelData(sem_seg=torch.tensor([[row]])) for row in ([0, 0, 1, 255], [0, 1000, 3, 2000])
-    )
-    data_sample = BaseDataElement(gt_sem_seg=true, pred_panoptic_seg=predicted)
-    assert outcomes_class(data_sample) is PanopticOutcomes
-    outcomes.add(0, data_sample)
-    assert [row['IoU'] for row in outcomes.scores()['per_class']] == [100, 0, None]
-    assert outcomes.errors() == {0: 50}
-    _, drawn, errors = outcomes.panels(0, np.zeros((1, 4, 3), np.uint8))
-    assert drawn.annotations.map.tolist() == [[0, 0, 255, 0]]
-    assert errors.annotations.errors.tolist() == [[0, 0, 1, 0]]
