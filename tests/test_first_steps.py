@@ -57,7 +57,7 @@ def test_first_steps(tmp_path):
     assert neighbors.count('3') >= 3
     boxes = [line for line in shown.splitlines() if line.startswith('shapes/JPEGImages/')]
     assert sum('square' in line or 'circle' in line for line in boxes) == len(boxes) == 120
-    assert len(list((tmp_path / 'boxes').glob('*.png'))) == 120
+    assert len(list((tmp_path / 'boxes').glob('*.jpg'))) == 120
 
 
 @pytest.mark.nightly
@@ -66,7 +66,7 @@ def test_with_lightning_and_transformers(environment, tmp_path, monkeypatch):
     shown = pages.run_page('docs/pytorch.md', tmp_path, timeout=1800)
     accuracy = float(shown.rpartition('accuracy ')[2].split()[0])
     assert accuracy > 0.8
-    assert 'torch.Size([1, 10])' in shown
+    assert (tmp_path / 'plain.pt2').is_file()
 
 
 @pytest.mark.nightly

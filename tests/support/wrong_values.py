@@ -775,7 +775,12 @@ WORKS: dict[str, Callable[[Any], Any]] = {
         ),
         lambda built: built((MAP,)),
     ),
-    'LinearDepthHead': lambda built: built((MAP,)),
+    'LinearDepthHead': lambda built: built(
+        [
+            torch.randn(2, channels, 8, 8)
+            for channels in (torch.as_tensor(built.in_channels).reshape(-1).tolist())
+        ]
+    ),
     'DPTDepthHead': lambda built: built((torch.randn(2, 8, 8, 8), MAP[..., ::2, ::2])),
     **dict.fromkeys(
         ('SiLogLoss', 'ScaleShiftInvariantLoss'), lambda built: built(DEPTHS + 0.1, DEPTHS)

@@ -92,11 +92,12 @@ def outcome(reader: str, tiny: dict, name: str, content: Any, path: Path) -> str
 def must_not_load(reader: str, name: str) -> bool:
     """Whether a mutation must be refused: integers as weights, and missing blocks.
 
-    Missing blocks under our names are left to torch, which raises if it is strict.
+    Missing blocks under our names, which are timm's, are left to torch, which raises if it is
+    strict.
     """
     if 'one block less' in name:
         return reader in ('load_weights', 'init_cfg') or (
-            reader == 'load_from' and 'vit_plugin' not in name
+            reader == 'load_from' and not name.endswith(('vit_plugin', 'timm'))
         )
     return 'all integers' in name and reader != 'weights'
 

@@ -50,7 +50,7 @@ PositiveInt = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 Depth = Annotated[int, Field(ge=1, le=1000)]
 Blocks = Annotated[int, Field(ge=0, le=1000)]  # 0: only the stem
 Positive = Annotated[float, Field(gt=0)]
-Factor = Annotated[float, Field(gt=0, le=100)]  # multiplies a width or a number of blocks
+Factor = Annotated[float, Field(gt=0, le=100)]  # multiplies a width, a side or a number of blocks
 NotNegative = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']  # -1 freezes nothing

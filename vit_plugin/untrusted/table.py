@@ -198,7 +198,7 @@ PLACES = dict(
         DeepFashionDataset LVISV05Dataset LVISV1Dataset Objects365V1Dataset Objects365V2Dataset
         VOCDataset WIDERFaceDataset XMLDataset ADE20KDataset BDD100KDataset BaseSegDataset
         COCOStuffDataset ChaseDB1Dataset CityscapesDataset DRIVEDataset DarkZurichDataset HRFDataset
-        ISPRSDataset LIPDataset LoveDADataset NightDrivingDataset PascalContextDataset
+        ISPRSDataset LIPDataset LoveDADataset NYUDataset NightDrivingDataset PascalContextDataset
         PascalContextDataset59 PascalVOCDataset PotsdamDataset STAREDataset iSAIDDataset
         ClassBalancedDataset ConcatDataset KFoldDataset MultiImageMixDataset RepeatDataset Digits
         DepthMaps VolumeSlices stratified_subset
@@ -208,7 +208,7 @@ PLACES = dict(
         | same_rule('data_root sub_data_root', FOLDER)
         | same_rule('data_prefix ann_subdir img_subdir', NO_PARENT)
         | same_rule('ann_file image_set_path', LISTING)
-        | same_rule('extensions ignore_keys img_suffix seg_map_suffix split', WORD)
+        | same_rule('depth_map_suffix extensions ignore_keys img_suffix seg_map_suffix split', WORD)
         | same_rule(
             """
             backend_args file_client_args filter_cfg fold fraction ignore_index indices lazy_init

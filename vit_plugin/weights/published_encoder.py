@@ -14,7 +14,7 @@ from vit_plugin.errors import ConfigError
 from .foreign_config import ForeignConfig
 from .published import Published
 from .reading.lazy import Weights
-from .traits import is_gated
+from .traits import is_gated, num_registers
 
 PREFIX_ROWS = (0, 1, 2)  # possible numbers of prefix rows in a position table, without registers
 DINOV2_HEAD_DIMS = 64  # channels of a head of DINOv2, for files without a config
@@ -113,7 +113,7 @@ def options_of_weights(ours: Weights) -> Section:
         proj_bias='blocks.0.attn.proj.bias' in ours,
         layer_scale_init_value=1.0 if 'blocks.0.ls1.gamma' in ours else 0.0,
         gated_mlp=is_gated(ours),
-        reg_token=ours['reg_token'].shape[1] if 'reg_token' in ours else 0,
+        reg_token=num_registers(ours),
     )
 
 

@@ -1,6 +1,7 @@
 """Traits of a model that its tensors show, and what they imply for its norms and activations.
 
-A "state" is a mapping of tensors by our names.
+A "state" is a mapping of tensors by our names. It may be damaged: a tensor with another number of
+axes shows nothing, and is reported where it is loaded.
 """
 
 import math
@@ -32,8 +33,20 @@ def traits(state: Weights) -> set[str]:
 def is_gated(state: Weights) -> bool:
     """True if the MLPs of a state are gated."""
     fc1, fc2 = 'blocks.0.mlp.fc1.weight', 'blocks.0.mlp.fc2.weight'
+    if not _has_axes(state, fc1, 2) or not _has_axes(state, fc2, 2):
+        return False
     # Our first layer then makes the gate and the value, each as wide as the input of the second.
-    return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
+    return state[fc1].shape[0] == 2 * state[fc2].shape[1]
+
+
+def _has_axes(state: Weights, name: str, number: int) -> bool:
+    """True if a state has a tensor of this name with this number of axes."""
+    return name in state and state[name].ndim == number
+
+
+def num_registers(state: Weights) -> int:
+    """The number of register tokens of a state."""
+    return state['reg_token'].shape[1] if _has_axes(state, 'reg_token', 3) else 0
 
 
 def has_plain_mlps(state: Weights) -> bool:
@@ -48,7 +61,7 @@ def norms_input(state: Weights) -> bool:
 
 def is_rowless(state: Weights) -> bool:
     """True if a state has a class token and a square position table without a row for it."""
-    if not {'cls_token', 'pos_embed'} <= state.keys():
+    if 'cls_token' not in state or not _has_axes(state, 'pos_embed', 3):
         return False
     rows = state['pos_embed'].shape[1]
     return math.isqrt(rows) ** 2 == rows

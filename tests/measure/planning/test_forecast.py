@@ -128,7 +128,6 @@ def test_planned_memory_equals_what_torch_allocates(optimizer, amp, recompute, b
     cfg.model.backbone.arch.update(embed_dims=192, feedforward_channels=768)
     with pretended_ranks(1):
         planned = Forecast(cfg, Layout(1, 1, recompute=recompute, device='cpu'), None).memory(batch)
-        planned_peak = planned.total() - planned['parameters'] - planned['optimizer']
     model = build_classifier(cfg, recompute).train()
     optim_wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     optim_wrapper.defer_grad_norm()
@@ -140,11 +139,15 @@ def test_planned_memory_equals_what_torch_allocates(optimizer, amp, recompute, b
         )
 
     step()
-    # The plan does not include temporary memory of kernels. A CPU's kernels for bfloat16 need more
-    # of it, which shows in a model of two blocks.
-    assert planned_peak == pytest.approx(
-        peak_memory(step, torch.device('cpu')), rel=0.11 if amp else 0.05
-    )
+    # What is held between the steps. The plan also counts temporary memory of the optimizer.
+    states = optim_wrapper.optimizer.state.values()
+    state_bytes = sum(value.nbytes for state in states for value in state.values() if value.ndim)
+    planned_peak = planned.total() - planned['parameters'] - state_bytes
+    # The plan does not include temporary memory of kernels. Those for bfloat16 need more, which
+    # shows in a model of two blocks. How much oneDNN's need depends on the processor.
+    with torch.backends.mkldnn.flags(enabled=False):
+        peak = peak_memory(step, torch.device('cpu'))
+    assert planned_peak == pytest.approx(peak, rel=0.11 if amp else 0.05)
 
 
 def test_classifiers_of_several_labels_are_planned():

@@ -659,3 +659,20 @@ def test_load_trained_refuses_infinite_weights(tmp_path):
     torch.save(dict(state_dict=state), tmp_path / 'weights.pth')
     with rejects(r"weights.pth' has infinite values or NaN in '1.running_var'; give one that"):
         load_trained(model, open_checkpoint(tmp_path / 'weights.pth'))
+
+
+@pytest.mark.filterwarnings('ignore:.*nested:UserWarning')
+@pytest.mark.parametrize(
+    ('name', 'damage'),
+    [
+        ('cls_token', lambda value: torch.nested.nested_tensor([value.flatten(), torch.ones(2)])),
+        (
+            'position._extra_state',
+            lambda value: torch.quantize_per_tensor(value.float(), 0.1, 0, torch.qint8),
+        ),
+    ],
+)
+def test_tensors_that_are_not_plain_raise_in_load_state_dict(tiny, name, damage):
+    state = VisionTransformer(**tiny).state_dict()
+    with rejects(f'{name}.* is sparse, quantized, nested or complex'):
+        VisionTransformer(**tiny).load_state_dict({**state, name: damage(state[name])})

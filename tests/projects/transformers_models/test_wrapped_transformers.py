@@ -14,9 +14,7 @@ from vit_plugin.models import load_weights
 from vit_plugin.registry import MODELS
 
 transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
-ClassificationRecipe = pytest.importorskip(
-    'vit_plugin.tasks.classification.classification_recipe'
-).ClassificationRecipe
+recipes = pytest.importorskip('vit_plugin.tasks.classification.classification_recipe')
 SIZES = dict(depths=[1, 1, 1, 1], hidden_sizes=[8, 12, 16, 20], image_size=64)
 
 
@@ -44,7 +42,9 @@ def data(tmp_path):
 
 
 def test_folder_becomes_the_backbone_of_a_classifier(folder, data, tmp_path):
-    recipe = ClassificationRecipe(Request(data, weights=folder, work_dir=str(tmp_path / 'run')))
+    recipe = recipes.ClassificationRecipe(
+        Request(data, weights=folder, work_dir=str(tmp_path / 'run'))
+    )
     model = recipe.model()
     assert not recipe.loads_model
     assert recipe.size == (64, 64)
@@ -80,7 +80,9 @@ def test_pretraining_raises(folder, data):
 
 
 def test_folder_as_arch_starts_without_weights(folder, data, tmp_path):
-    recipe = ClassificationRecipe(Request(data, arch=folder, work_dir=str(tmp_path / 'run')))
+    recipe = recipes.ClassificationRecipe(
+        Request(data, arch=folder, work_dir=str(tmp_path / 'run'))
+    )
     model = recipe.model()
     assert recipe.start.from_scratch
     assert model['backbone']['type'] == 'vit_plugin.TransformersBackbone'

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Shard
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.weights.reading.tensors import is_plain
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.rules import GRID
@@ -70,7 +71,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
 
 def _fits(backbone: nn.Module, key: str, value: Any, target: Any) -> bool:
     """True if a tensor can be loaded into a target unchanged. The target may be missing."""
-    if target is None or not isinstance(value, Tensor) or value.layout is not torch.strided:
+    if target is None or not isinstance(value, Tensor) or not is_plain(value):
         return False
     if key == GRID:
         return saved_grid(value) == backbone.position.grid

@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import (
+    MAX_COUNT,
     Count,
     Factor,
     InitConfig,
@@ -28,7 +29,7 @@ from vit_plugin.registry import MODELS
 BLOCKS_OF_DEPTH = 3  # `RepConv`s per CSP block at depth 1
 Kind = Literal['csp', 'elan', 'split', 'split_trailing']
 # A multiple of 4: sine and cosine of two axes, see `sine_positions`.
-Width = Annotated[int, Field(gt=0, multiple_of=4)]
+Width = Annotated[int, Field(gt=0, le=MAX_COUNT, multiple_of=4)]
 
 
 @MODELS.register_module()

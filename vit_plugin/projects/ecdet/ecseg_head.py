@@ -7,7 +7,7 @@ import torch
 from mmengine.structures import InstanceData
 from torch import Tensor
 
-from vit_plugin.arguments.fields import Positive, PositiveInt
+from vit_plugin.arguments.fields import Factor, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.projects.detr_family.head_settings import Loss, Matching, make_matching
 from vit_plugin.projects.detr_family.masked_head import MaskedHead
@@ -42,7 +42,7 @@ class ECSegHead(MaskedHead, Base):
 
     def __init__(
         self,
-        mask_scale: Positive = 2.0,
+        mask_scale: Factor = 2.0,
         predicted_blocks: PositiveInt | None = None,
         loss_cls: Loss = dict(type='vit_plugin.MatchabilityAwareLoss', loss_weight=2.0),
         loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=1.0),

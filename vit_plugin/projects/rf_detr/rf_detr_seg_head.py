@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from mmengine.structures import InstanceData
 from torch import Tensor
 
-from vit_plugin.arguments.fields import Positive
+from vit_plugin.arguments.fields import Factor
 from vit_plugin.projects.detr_family.masked_head import MaskedHead
 from vit_plugin.registry import MODELS
 
@@ -24,7 +24,7 @@ class RFDETRSegHead(MaskedHead, Base):
         **kwargs: see ``LWDETRHead``, with ``num_levels=1``.
     """
 
-    def __init__(self, mask_scale: Positive, **kwargs: Any) -> None:
+    def __init__(self, mask_scale: Factor, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._build_masks(mask_scale)
 

@@ -73,13 +73,20 @@ def checked_weights(weights: Weights) -> Weights:
     return weights
 
 
+def is_plain(value: Tensor) -> bool:
+    """True if a tensor is dense, and has real numbers that are not quantized."""
+    return value.layout == torch.strided and not (
+        value.is_quantized or value.is_nested or value.is_complex()
+    )
+
+
 def _what_is_wrong(name: Any, value: Any) -> str:
     """Why an entry is not a usable tensor, or an empty text."""
     if not isinstance(name, str):
         return 'the name of a tensor, and not a string'
     if not isinstance(value, Tensor):
         return f'not a tensor, but of type {type(value).__name__}'
-    if value.layout != torch.strided or value.is_quantized or value.is_nested or value.is_complex():
+    if not is_plain(value):
         return 'sparse, quantized, nested or complex; save it as a plain tensor'
     if type(value) not in (Tensor, nn.Parameter):  # such as a slice, which checks its own content
         return ''
