@@ -195,8 +195,8 @@ def test_exported_weights_equal_the_recorded(kind):
 @pytest.mark.parametrize(
     ('steps', 'amp', 'max_ratio'),
     [
-        (25, False, 0.9),
-        (25, True, 0.9),
+        (40, False, 0.9),
+        (40, True, 0.9),
         (400, False, 0.2),
     ],
 )
@@ -217,7 +217,7 @@ def test_learns(steps, amp, max_ratio):
         optimizer.step()
         totals.append(total.item())
     assert_all_learn(model)
-    assert totals[-1] < totals[0] * max_ratio
+    assert sum(totals[-5:]) / 5 < totals[0] * max_ratio  # single steps vary
     predictions = model.eval().predict(images, data)
     if steps > 100:  # enough to fit the two images
         for sample in predictions:
