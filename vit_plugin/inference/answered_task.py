@@ -33,15 +33,6 @@ def find_task(model: Any, cfg: Config) -> str:
     for task, heads in task_declarations('heads').items():
         if any(has_component(model, *head) for head in heads):
             return task
-    return find_framework_task(cfg)
-
-
-def find_framework_task(cfg: Config) -> str:
-    """The main task of the framework that a config names as its ``default_scope``.
-
-    Raises:
-        ConfigError: see :func:`find_task`.
-    """
     return entry_for_framework(
         {scope: task for task, scope in task_declarations('framework').items()}, cfg
     )

@@ -29,7 +29,6 @@ from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.wrapped_model import wrapped_model
 
-from .answered_task import find_framework_task
 from .saved_model import SavedModel, open_model
 from .trained_model import TrainedModel
 from .weights_with_arch import from_arch
@@ -128,7 +127,6 @@ def from_config(
     checkpoint, cfg = saved
     path = checkpoint.source
     cfg.setdefault('default_scope', CLASSIFIER_SCOPE)
-    find_framework_task(cfg)
     import_data_sets(cfg.default_scope)
     with in_scope(cfg.default_scope):
         preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
