@@ -23,19 +23,26 @@ CREATIVE_COMMONS = {
     'noderivatives': 'nd',
     'noderivs': 'nd',
 }
-# Titles of license texts, and the names of these licenses on the hub.
+# Titles of license texts in small letters, with a space for every separator, and the names of these
+# licenses on the hub.
 TITLES = {
-    r'apache license,?(?: version)? 2\.0': 'apache-2.0',
-    r'(?:the )?mit license': 'mit',
-    r'bsd (\d)-clause': r'bsd-\1-clause',
-    r'gnu general public license,? version (\d)': r'gpl-\1.0',
-    r'gnu lesser general public license,? version (\d)': r'lgpl-\1.0',
-    r'gnu affero general public license,? version (\d)': r'agpl-\1.0',
+    r'apache (?:license )?(?:version )?2\.0': 'apache-2.0',
+    r'(?:the )?mit(?: license)?': 'mit',
+    r'bsd (\d) clause': r'bsd-\1-clause',
+    r'gnu general public license version (\d)': r'gpl-\1.0',
+    r'gnu lesser general public license version 2\.1': 'lgpl-2.1',
+    r'gnu lesser general public license version 3': 'lgpl-3.0',
+    r'gnu affero general public license version 3': 'agpl-3.0',
     r'(?:creative commons )?(?:legal code )?cc0 1\.0': 'cc0-1.0',
     # Roboflow leaves out the CC, as in "BY-NC-SA 4.0".
-    r'(?:creative commons |cc[ -])?(by(?:-(?:nc|sa|nd))*)[ -](\d\.\d)': r'cc-\1-\2',
+    (
+        r'(?:creative commons )?(?:legal code )?(?:cc )?(by(?: (?:nc|sa|nd))*)(?: (\d\.\d))?'
+    ): r'cc \1 \2',
 }
-TITLE_END = r'(?: international| universal| public| license| deed|,(?: \d+)? \w+ \d{4})*'
+TITLE_END = (
+    r'(?: international| universal| unported| generic| public| license| deed)*'
+    r'(?:(?: \d+)? (?:january|february|june|november) \d{4})?(?: \([^()]*\))?'
+)
 
 
 def stated_license(folder: str | Path) -> str:
@@ -43,7 +50,7 @@ def stated_license(folder: str | Path) -> str:
 
     Roboflow writes it into ``data.yaml`` and a README, COCO into the list ``licenses`` of an
     annotation file, which counts if it has exactly one entry. Otherwise, a ``LICENSE`` states it by
-    its only line, or by the title of a well-known text.
+    the title of a well-known text, or by its first line.
     """
     root = Path(folder)
     annotations = [
@@ -73,9 +80,12 @@ def _name_on_hub(text: str) -> str:
 
 def _known_name(title: str) -> str:
     """The name on the hub of a license whose text has this title; empty if it is not known."""
-    title = re.sub('[a-z]+', lambda word: CREATIVE_COMMONS.get(word[0], word[0]), title.lower())
-    matches = ((re.fullmatch(pattern + TITLE_END, title), name) for pattern, name in TITLES.items())
-    return next((match.expand(name) for match, name in matches if match), '')
+    title = re.sub(r'[\s_,-]+', ' ', title.lower())
+    title = re.sub('[a-z]+', lambda word: CREATIVE_COMMONS.get(word[0], word[0]), title)
+    for pattern, name in TITLES.items():
+        if match := re.fullmatch(pattern + TITLE_END, title):
+            return match.expand(name).strip().replace(' ', '-')
+    return ''
 
 
 def _in_config(path: Path) -> str:
@@ -115,11 +125,12 @@ def _in_coco(path: Path) -> str:
 
 
 def _in_license(path: Path) -> str:
-    """The only line of a ``LICENSE``, or the name of a known license from its first two lines."""
+    """The name of a license from the first two lines of its text, or else the first line."""
     lines = [*filter(None, (line.strip(' \t#*=-') for line in _text(path).splitlines()))]
-    if len(lines) == 1:
-        return lines[0]
-    return next(filter(None, (_known_name(' '.join(lines[:count])) for count in (1, 2))), '')
+    for title in (' '.join(lines[:count]) for count in (1, 2)):
+        if name := _known_name(title):
+            return name
+    return '' if not lines or lines[0].lower().startswith('copyright') else lines[0]
 
 
 def _text(path: Path) -> str:

@@ -70,7 +70,7 @@ SMALL = {
 EXPORT_ERRORS = {
     'rcnn': 'steps that cannot be exported',
     'dino-4scale': 'steps that cannot be exported',
-    '_r18-': 'not one of vit_plugin',
+    '_r18': 'not one of vit_plugin',
     'mask2former': 'torch.export cannot trace this model',
 }
 

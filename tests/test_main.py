@@ -10,8 +10,9 @@ import pytest
 
 from vit_plugin import __main__ as command
 from vit_plugin import __version__
-from vit_plugin.commands import COMMANDS
+from vit_plugin.commands import COMMANDS, convert
 from vit_plugin.commands.moved import MOVED_COMMANDS
+from vit_plugin.errors import ConfigError
 
 # Scripts that run a command from a clone, as OpenMMLab's tools do.
 TOOLS = sorted(path.stem for path in Path('tools').glob('*.py') if path.stem != 'torchrun')
@@ -97,6 +98,23 @@ def test_opencv_without_its_libraries_raises_one_sentence(tmp_path, code):
         'cv2 needs libxcb.so.1, which this system does not have; ' in done.stderr.splitlines()[-1]
     )
     assert 'models' in code or done.stderr.count('\n') == 1
+
+
+def test_traceback_is_shown_on_request(tmp_path, monkeypatch, capsys):
+    def main(args):
+        raise ImportError('cannot import name x from y')
+
+    (tmp_path / 'a.pth').touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(convert, 'main', main)
+    call = ['convert', 'a.pth', '--out', 'b.pth']
+    with pytest.raises(SystemExit, match='cannot import name x from y'):
+        command.main(call)
+    with pytest.raises(ImportError, match='cannot import name x from y'):
+        command.main([*call, '--traceback'])
+    call[1] = 'missing.pth'
+    with pytest.raises(ConfigError):
+        command.main([*call, '--traceback'])
 
 
 # Valid arguments of each tool, since wrong ones are reported before anything is imported.

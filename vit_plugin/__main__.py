@@ -71,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         run_command(import_module(f'vit_plugin.commands.{name}'))
     except (ConfigError, MissingExtraError) as error:
+        if '--traceback' in arguments:
+            raise
         print(f'Error: {error}', file=sys.stderr)
         return 1
     return 0

@@ -83,7 +83,7 @@ def decode(content: bytes, color_type: str | int = 'color', keep_depth: bool = F
             image = np.stack([image] * 3, axis=-1)
     if image is None:
         raise ValueError('the file is damaged, or in an unknown format, such as 32-bit values')
-    # If pixels are missing, the last block is among them. In any orientation, it has a corner.
+    # If pixels are missing, the last block is among them. In any orientation, it is at a corner.
     if lacks_end and (may_lack_scans or (_corners(image) == MISSING_PIXEL).all(axis=-1).any()):
         raise ValueError('the file is truncated, and the rest of the image would be gray or coarse')
     return image

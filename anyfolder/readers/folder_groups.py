@@ -69,7 +69,7 @@ def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
     levels = [folders for folders in _levels(records, tree) if _may_be_groups(folders)]
     for folders in levels:
         if len(folders) >= MIN_GROUPS and all(map(DIGIT.search, folders)):
-            what = 'folders kept whole in train or val, each maybe of one patient or video'
+            what = 'folders kept whole in train or val, since each may be of one patient or video'
             return _set_groups(folders, what, findings)
     names = _group_by_names(records, NAME_FORMS)
     if len(names) >= MIN_GROUPS:

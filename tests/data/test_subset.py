@@ -46,7 +46,7 @@ def test_rest_is_the_complement():
 
 
 def test_rest_of_all_images_raises():
-    with rejects('fraction=1 takes all images, so that rest=True leaves none'):
+    with rejects('fraction=1 takes all images, so rest=True leaves none'):
         stratified_subset(DIGITS, fraction=1, rest=True)
 
 

@@ -487,6 +487,13 @@ FAULTS = {
         'at the rate 0.02',
         'set lr to 1e-4',
     ),
+    'norms that decay with Muon': Fault(
+        'weight decay',
+        'mmpretrain',
+        setting('optim_wrapper.optimizer', dict(type='vit_plugin.Muon', lr=1e-3, weight_decay=0.5)),
+        'norms, positions or tokens',
+        'norm_decay_mult=0.0',
+    ),
     'norms that decay': Fault(
         'weight decay',
         'mmseg',

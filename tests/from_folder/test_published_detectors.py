@@ -88,7 +88,7 @@ def test_only_the_class_layers_start_untrained(make_recipe):
 def test_weights_of_an_unknown_model_raise(tmp_path):
     path = tmp_path / 'a.pth'
     torch.save({'some.weight': torch.ones(2)}, path)
-    with pytest.raises(Exception, match='do not say which model they are for'):
+    with pytest.raises(Exception, match='do not name their model'):
         DetectionRecipe(Request(str(tmp_path), task='detection', weights=str(path)))
 
 

@@ -45,7 +45,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (dict(arch='B/17'), "Unknown arch 'B/17'"),
     (dict(arch=VIT, weights=''), "There is no checkpoint file ''"),
     (dict(arch=VIT, weights='none.pth'), "There is no checkpoint file 'none.pth'"),
-    (dict(weights='weights.pth'), "weights.pth' do not say which model .*; give --arch"),
+    (dict(weights='weights.pth'), "weights.pth' do not name their model; give it by --arch"),
     (dict(model='dino'), 'classification has one model around its backbone; give that'),
     # These raise before the folder is read: there is no folder none.
     (dict(data='none', img_size=1), PATCH.format(8)),

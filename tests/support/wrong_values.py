@@ -778,7 +778,7 @@ WORKS: dict[str, Callable[[Any], Any]] = {
     'LinearDepthHead': lambda built: built(
         [
             torch.randn(2, channels, 8, 8)
-            for channels in (torch.as_tensor(built.in_channels).reshape(-1).tolist())
+            for channels in torch.as_tensor(built.in_channels).reshape(-1).tolist()
         ]
     ),
     'DPTDepthHead': lambda built: built((torch.randn(2, 8, 8, 8), MAP[..., ::2, ::2])),

@@ -160,6 +160,7 @@ def test_names_outside_the_table_are_refused_with_their_place(place, value, word
         (f'{DATASET}.data_prefix', '../other'),
         (f'{DATASET}.data_root', 's3://x'),
         (f'{DATASET}.data_root', r'\\host\share'),
+        (f'{DATASET}.data_root', r'\??\UNC\host\share'),
         (f'{DATASET}.data_prefix', '//host/share'),
         (f'{DATASET}.ann_file', r'\\host\share\x.json'),
         (f'{DATASET}.img_suffix', '/../x'),

@@ -4,6 +4,7 @@ import argparse
 import logging
 import sys
 import warnings
+from contextlib import nullcontext
 from functools import partial
 from types import ModuleType
 
@@ -42,11 +43,10 @@ def run_command(command: ModuleType) -> None:
     check_flags(parser, sys.argv[1:])
     args = parser.parse_args()
     args.given = given_flags(parser, sys.argv[1:])
-    name = command.__name__.rpartition('.')[2]
     try:
-        rules = getattr(command, 'RULES', RULES.get(name, ()))  # a benchmark has its own
-        check_rules(rules, parser, args)
-        with explaining_imports(f'vit-plugin {name}'):
+        rules = RULES.get(command.__name__.rpartition('.')[2], ())
+        check_rules(getattr(command, 'RULES', rules), parser, args)  # a benchmark has its own
+        with nullcontext() if args.traceback else explaining_imports('The command'):
             _check_and_run(command, args)
     except KeyboardInterrupt:
         raise exit_interrupted() from None
@@ -64,7 +64,7 @@ def run_command(command: ModuleType) -> None:
 
 
 def _check_and_run(command: ModuleType, args: argparse.Namespace) -> None:
-    """Check the values of flags, then run the command, if needed with torch."""
+    """Check the values of flags, then run the command, with torch if it needs it."""
     check_process(args)
     configs = getattr(args, 'config', None) or []
     for config in [configs] if isinstance(configs, str) else configs:

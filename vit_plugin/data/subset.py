@@ -57,7 +57,7 @@ def stratified_subset(
         indices = np.setdiff1d(np.arange(len(labels)), indices)
         if not len(indices):
             raise ConfigError(
-                f'stratified_subset: fraction={fraction} takes all images, so that rest=True '
+                f'stratified_subset: fraction={fraction} takes all images, so rest=True '
                 'leaves none; give a smaller fraction, or add images.'
             )
     return complete.get_subset(indices.tolist())

@@ -9,8 +9,8 @@ translates the pipeline that a checkpoint runs. A step is a dict:
   Python's ``round``, or down if ``rounding`` is ``'floor'``. Smaller images are padded on all sides
   with ``fill`` (a value per channel), or kept if there is no ``fill``.
 - ``pad``: adds ``fill`` at the right and at the bottom, up to the next multiples of ``unit`` and at
-  least the width and height in ``pad``. Files of earlier versions may have ``least``, the smallest
-  length of both sides, instead of ``pad``. What is padded becomes float32, so that a fractional
+  least the width and height in ``pad``. Files of earlier versions may have ``least``, the minimum
+  length of each side, instead of ``pad``. What is padded becomes float32, so that a fractional
   fill is kept.
 - ``dtype``: ``'float32'``, so that later steps compute without rounding.
 

@@ -25,13 +25,13 @@ DEFAULT_CONSTRUCTORS = (
 # 8e-5 (MAE, H/14: 0.75).
 MIN_RATE_SHARE = 1e-5
 ADAPTIVE = ('Adam', 'Lion', 'Lamb')  # parts of the names of optimizers with normalized steps
-# Parts of the names of optimizers whose decay is apart from the gradient.
-DECOUPLED = ('AdamW', 'Lion', 'Muon')
+# Parts of the names of optimizers whose weight decay is decoupled from the gradient.
+DECOUPLED = ('AdamW', 'FusedAdam', 'Lion', 'Muon')
 MAX_PRETRAINED_LR = 1e-3  # largest rate of such an optimizer for a pretrained backbone
 # Weight decay must not halve a parameter without gradients in fewer steps than this. With the rate
 # and decay of ViTDet, it takes 69,000.
 MIN_HALF_LIFE = 40_000
-MIN_PART_LETTERS = 5  # shorter parts of parameter names are not what a misspelled key means
+MIN_PART_LETTERS = 5  # a misspelled key is not compared with shorter parts of names
 WARMUP_FACTOR = 0.5  # a schedule that begins below this factor is a warm-up
 # MMEngine's default of the first factor, by the class of the schedule; others count as 1.
 DEFAULT_FACTORS = {'LinearLR': 1 / 3, 'ConstantLR': 1 / 3}
@@ -138,6 +138,9 @@ def decayed_norms(examined: ExaminedConfig) -> Faults:
         for inner in module.no_weight_decay()
     }
     type_name = str(examined.optimizer.get('type'))
+    is_decoupled = examined.optimizer.get('decoupled_weight_decay') or any(
+        word in type_name for word in DECOUPLED
+    )
     decayed = [
         parameter.name
         for parameter in examined.parameter_settings
@@ -145,7 +148,7 @@ def decayed_norms(examined: ExaminedConfig) -> Faults:
         # A step multiplies by 1 - rate * decay, so the half-life is log(2) / (rate * decay) steps.
         and log(2) < MIN_HALF_LIFE * parameter.rate * parameter.decay
     ]
-    if decayed and any(word in type_name for word in DECOUPLED):
+    if decayed and is_decoupled:
         yield (
             f'optim_wrapper: {len(decayed)} norms, positions or tokens of the pretrained backbone '
             f'decay by half in fewer than {MIN_HALF_LIFE:,} steps ({shortened_list(decayed)})',

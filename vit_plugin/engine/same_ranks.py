@@ -60,21 +60,21 @@ def check_same(
         for rank, facts_of_rank in enumerate(facts_by_rank):
             ranks_by_value.setdefault(facts_of_rank.get(name, 'nothing'), []).append(str(rank))
         if len(ranks_by_value) > 1:
-            begin = _start_of_difference([*ranks_by_value])
-            values = [
-                f'{value[begin:][:SHOWN_CHARACTERS]} (rank {shortened_list(ranks)})'
-                for value, ranks in ranks_by_value.items()
-            ]
+            parts = zip(_shown_parts([*ranks_by_value]), ranks_by_value.values(), strict=True)
+            values = [f'{part} (rank {shortened_list(ranks)})' for part, ranks in parts]
             shown = ' or '.join(values[:MAX_VALUES])
             raise ConfigError(f'The processes of this run differ in {name}: {shown}; {remedy}.')
 
 
-def _start_of_difference(values: Sequence[str]) -> int:
-    """The position from which a message shows values: 0, unless they differ only later."""
+def _shown_parts(values: Sequence[str]) -> list[str]:
+    """What a message shows of each value: its beginning, or where they first differ."""
     characters = enumerate(zip(*values, strict=False))
     shortest = min(map(len, values))
     first = next((i for i, different in characters if len({*different}) > 1), shortest)
-    return 0 if first < SHOWN_CHARACTERS // 2 else first - SHOWN_CHARACTERS // 2
+    begin = first - SHOWN_CHARACTERS // 2
+    if begin <= 0:
+        return [value[:SHOWN_CHARACTERS] for value in values]
+    return [f'...{value[begin : begin + SHOWN_CHARACTERS]}' for value in values]
 
 
 def collect_config_facts(cfg: Mapping[str, Any]) -> dict[str, str]:

@@ -60,9 +60,9 @@ class StartingPoint:
             return
         if is_of_hub(self.arch):
             raise ConfigError(
-                f'--arch {self.arch!r} is no encoder, or one that this package computes itself; '
-                'give it as --weights to start from its weights, or its size as --arch, such as '
-                'B/16.'
+                f'--arch {self.arch!r} is not an encoder, or is one that this package computes '
+                'itself; give it as --weights to start from its weights, or its size as --arch, '
+                'such as B/16.'
             )
         if self.arch:
             parse_arch(self.arch)
@@ -144,7 +144,7 @@ class StartingPoint:
 
     @cached_property
     def opened(self) -> Any:
-        """What settings are read from: the opened checkpoint, a published model as a run.
+        """The source of settings: the opened checkpoint. A published model is opened as a run.
 
         If ``arch`` names the model, it is the name of the weights as given. None without weights.
         """

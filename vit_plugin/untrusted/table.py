@@ -26,8 +26,8 @@ NOTHING = re.compile(r'(?!)')  # no string
 ANY = re.compile(r'.*', re.DOTALL)  # class names, which are only displayed
 WORD = re.compile(r'[\w.+-]*')
 ARCH = re.compile(r'(timm://)?[\w.+-]*(/\w+)?')
-# Any path on this machine. Windows would ask a host on the network for one that begins with \\.
-FOLDER = re.compile(r'(?!.*://)(?![/\\]{2}).*')
+# Any path on this machine. On Windows, one with \\ or \?? at its start may be on another.
+FOLDER = re.compile(r'(?!.*://)(?![/\\]([/\\]|\?\?)).*')
 # A path without `..`, such as one inside the folder of the data. It may be absolute.
 NO_PARENT = re.compile(rf'(?!(.*[/\\])?\.\.([/\\]|$)){FOLDER.pattern}')
 LISTING = re.compile(rf'({NO_PARENT.pattern}\.(txt|csv|json))?')

@@ -1,7 +1,7 @@
 """Traits of a model that its tensors show, and what they imply for its norms and activations.
 
-A "state" is a mapping of tensors by our names. It may be damaged: a tensor with another number of
-axes shows nothing, and is reported where it is loaded.
+A "state" is a mapping of tensors by our names. It may be damaged: a tensor with an
+unexpected number of axes shows no trait, and its loading reports it.
 """
 
 import math

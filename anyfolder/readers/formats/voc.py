@@ -15,7 +15,7 @@ CENTER = ('cx', 'cy', 'w', 'h')  # roLabelImg's rotated box
 
 
 def is_voc(root: ET.Element, file: Path) -> bool:
-    """True if this is the root of a VOC annotation. Other formats need ``file``."""
+    """True if this is the root of a VOC annotation. Only other formats need ``file``."""
     return root.tag == 'annotation'
 
 

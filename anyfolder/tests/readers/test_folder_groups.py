@@ -16,7 +16,7 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.mask_folders import read_mask_folder
 
-WHOLE = 'folders kept whole in train or val, each maybe of one patient or video'
+WHOLE = 'folders kept whole in train or val, since each may be of one patient or video'
 DIVIDED = (
     'folders whose images are divided between train and val; if each has one patient or video, '
     "write {group} for the folder in a layout's images"

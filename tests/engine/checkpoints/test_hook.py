@@ -356,6 +356,7 @@ def test_new_run_in_the_folder_of_another_warns(tmp_path, monkeypatch, capsys, s
     if setting:
         name, value = setting.split('=')
         options[f'default_hooks.checkpoint.{name}'] = value
+        options['default_hooks.checkpoint.save_best'] = None  # its name would show the run
     build(tiny_cfg(tmp_path / 'run', **options)).train()
     assert 'an earlier run' not in capsys.readouterr().out
     # The loggers of MMEngine are kept by this name, with the output of their test.

@@ -139,7 +139,7 @@ def test_planned_memory_equals_what_torch_allocates(optimizer, amp, recompute, b
         )
 
     step()
-    # What is held between the steps. The plan also counts temporary memory of the optimizer.
+    # The states held between steps. The plan also counts temporary memory of the optimizer.
     states = optim_wrapper.optimizer.state.values()
     state_bytes = sum(value.nbytes for state in states for value in state.values() if value.ndim)
     planned_peak = planned.total() - planned['parameters'] - state_bytes

@@ -86,12 +86,14 @@ def test_instance_masks_are_predicted(tmp_path, name):
     assert {*prediction.names} <= {f'thing {i}' for i in range(5)}
 
 
+@needs_task('segmentation')
 def test_split_images_give_a_class_map(tmp_path):
     folder = eomt_folder(tmp_path / 'a', 'Eomt', do_split_image=True)
     prediction = load(folder, device='cpu')(IMAGE)
     assert prediction.map.shape == IMAGE.shape[:2]
 
 
+@needs_task('segmentation')
 def test_rows_without_names_become_numbered_classes(tmp_path):
     folder = eomt_folder(tmp_path / 'a', 'Eomt', classes=0, do_split_image=True)
     assert load(folder, device='cpu').classes == [f'class {i}' for i in range(5)]

@@ -217,7 +217,7 @@ def test_learns(steps, amp, max_ratio):
         optimizer.step()
         totals.append(total.item())
     assert_all_learn(model)
-    assert sum(totals[-5:]) / 5 < totals[0] * max_ratio  # single steps vary
+    assert sum(totals[-5:]) / 5 < totals[0] * max_ratio  # the losses of single steps vary
     predictions = model.eval().predict(images, data)
     if steps > 100:  # enough to fit the two images
         for sample in predictions:

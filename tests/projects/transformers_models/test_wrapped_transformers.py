@@ -92,5 +92,5 @@ def test_folder_as_arch_starts_without_weights(folder, data, tmp_path):
 def test_encoder_that_is_computed_here_raises_as_arch(tmp_path):
     config = transformers.ViTConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)
     config.save_pretrained(tmp_path)
-    with rejects('is no encoder, or one that this package computes itself; give it as'):
+    with rejects('is not an encoder, or is one that this package computes itself; give it as'):
         StartingPoint(str(tmp_path), None, (0, 64))

@@ -125,7 +125,7 @@ def file_name(path: str) -> str:
 
 
 def holds_run(folder: str | Path) -> bool:
-    """True if a folder has checkpoints, or if a run is training there or was killed early."""
+    """True if a folder has a run's checkpoints or marker, or a run trains or was killed there."""
     return os.path.isfile(Path(folder, OWNER)) or has_checkpoints(folder)
 
 

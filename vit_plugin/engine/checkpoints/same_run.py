@@ -1,6 +1,6 @@
 """Check, before anything is loaded, that a checkpoint has the complete state of the same run.
 
-A wrong or damaged checkpoint must leave the model and the optimizer unchanged.
+A wrong or damaged checkpoint must leave the weights and the state of the optimizer unchanged.
 """
 
 from collections.abc import Mapping
@@ -206,7 +206,7 @@ def _compare_schedulers(runner: Runner, saved: Any, iterations: int) -> str:
         return 'it has the states of other param_schedulers'
     for scheduler, state in zip(schedulers, saved, strict=True):
         wrong = _find_wrong_value(state, scheduler_state(scheduler))
-        # -1 before the schedule begins, later at most one more than the iterations.
+        # -1 before the schedule begins, after that, at most one more than the number of iterations.
         if not wrong and not -1 <= state.get('last_step', -1) <= iterations + 1:
             wrong = f'last_step={state["last_step"]!r}'
         if wrong:

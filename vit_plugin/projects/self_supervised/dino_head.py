@@ -30,7 +30,7 @@ from vit_plugin.registry import MODELS
 from .dinov2 import sinkhorn_knopp
 from .views import at_least_float32
 
-# The teacher's outputs are cosines, 1 at most. From this temperature on, sums of
+# The teacher's outputs are cosines, at most 1. From this temperature on, sums of
 # exp(cosine / temperature) are finite in float32.
 MIN_SINKHORN_TEMPERATURE = 0.015
 
