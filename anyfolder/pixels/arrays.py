@@ -6,6 +6,7 @@ can fill in values or take them from another file.
 
 import math
 import os
+import weakref
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,7 +92,12 @@ def open_archive(path: str | Path) -> Any:
                 if content.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
                     content.seek(0)
                     header_in(content, member.file_size)
-    return np.load(path, allow_pickle=False)  # object arrays raise on access
+    arrays = np.load(path, allow_pickle=False)  # object arrays raise on access
+    if isinstance(arrays, np.lib.npyio.NpzFile):
+        # The arrays close their file when they are collected. In a cycle of references, the file
+        # may be collected first, of which Python warns.
+        weakref.finalize(arrays, arrays.fid.close)
+    return arrays
 
 
 def _check_unpacked(path: str | Path, size: int) -> None:
