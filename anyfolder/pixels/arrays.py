@@ -93,7 +93,7 @@ def open_archive(path: str | Path) -> Any:
                     content.seek(0)
                     header_in(content, member.file_size)
     arrays = np.load(path, allow_pickle=False)  # object arrays raise on access
-    if isinstance(arrays, np.lib.npyio.NpzFile):
+    if isinstance(arrays, np.lib.npyio.NpzFile) and arrays.fid:
         # The arrays close their file when they are collected. In a cycle of references, the file
         # may be collected first, of which Python warns.
         weakref.finalize(arrays, arrays.fid.close)
