@@ -61,7 +61,7 @@ def built(project, tmp_path_factory) -> Path:
         archive.extractall(
             folder, **(dict(filter='data') if hasattr(tarfile, 'data_filter') else {})
         )
-    (source,) = folder.glob('vit_plugin-*/')
+    (source,) = filter(Path.is_dir, folder.glob('vit_plugin-*'))
     with zipfile.ZipFile(build('wheel', source, folder)) as archive:
         archive.extractall(folder / 'site')
     return folder / 'site'
