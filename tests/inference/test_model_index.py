@@ -53,11 +53,7 @@ def test_each_recipe_of_a_classifier_has_an_entry(written):
 
 @pytest.mark.parametrize('name', [BASE, MINI])
 def test_entries_are_up_to_date(written, name):
-    entry, expected = model_index.entry(Path(written[name]['Config'])), written[name]
-    # torch 2.14, the last one for Python 3.10, does not count the fused attention of a CPU.
-    flops, expected_flops = (part['Metadata'].pop('FLOPs') for part in (entry, expected))
-    assert flops == pytest.approx(expected_flops, rel=0.05), REMEDY
-    assert entry == expected, REMEDY
+    assert model_index.entry(Path(written[name]['Config'])) == written[name], REMEDY
 
 
 @pytest.mark.nightly

@@ -17,6 +17,7 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from anyfolder.complete import write_text
@@ -98,7 +99,12 @@ def complexity(model: Mapping[str, Any]) -> dict[str, int]:
     with FakeTensorMode(allow_non_fake_inputs=True):
         classifier.to_empty(device='cpu')
         images = torch.empty(1, backbone.patch_embed.in_channels, *backbone.img_size)
-        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        # Some versions of torch do not count the fused attention of a CPU.
+        with (
+            torch.no_grad(),
+            sdpa_kernel(SDPBackend.MATH),
+            FlopCounterMode(display=False) as counter,
+        ):
             classifier(images, mode='tensor')
     return dict(
         FLOPs=counter.get_total_flops() // 2,  # it counts a multiply-add as two

@@ -80,7 +80,7 @@ class ResumableRunner(BuildingRunner):
         super().load_or_resume()
         if self._train_loop is not None and not isinstance(self._train_loop, dict):
             self.logger.info(f'Training:\n{run_summary(self)}')
-            if not self._resume and any(map(has_checkpoints, (folder, self.work_dir))):
+            if not self._resume and any(map(has_checkpoints, {folder, self.work_dir})):
                 self.logger.warning(
                     f'{folder} has checkpoints of an earlier run. This one replaces those '
                     'of the same names, and until its first one is saved, --resume continues that '

@@ -18,8 +18,8 @@ from vit_plugin.projects.eomt.published_eomt import _class_names
 
 pytestmark = [
     needs_task('detection'),
-    pytest.mark.filterwarnings('ignore'),
-]  # warnings of the frameworks
+    pytest.mark.filterwarnings('ignore'),  # warnings of the frameworks
+]
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 64, 3), dtype=np.uint8)
 
 
